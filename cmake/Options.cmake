@@ -1,0 +1,33 @@
+# How our own code is compiled. Third-party headers are system headers: no warnings from them.
+option(FERMATA_WERROR "Warnings are errors" ON)
+option(FERMATA_TESTS "Build the test binaries too (they need more packages)" ON)
+set(FERMATA_SANITIZE "" CACHE STRING
+    "Empty, or a list for -fsanitize= (address,undefined or thread)")
+set(FERMATA_LIBLLAMA "prebuilt" CACHE STRING
+    "prebuilt: the pinned release; system: find_package(llama)")
+
+add_library(fermata_options INTERFACE)
+target_compile_options(fermata_options INTERFACE -Wall -Wextra -Wpedantic -fno-omit-frame-pointer)
+if(FERMATA_WERROR)
+  target_compile_options(fermata_options INTERFACE -Werror)
+endif()
+if(FERMATA_SANITIZE)
+  target_compile_options(fermata_options INTERFACE -fsanitize=${FERMATA_SANITIZE}
+                                                   -fno-sanitize-recover=all)
+  target_link_options(fermata_options INTERFACE -fsanitize=${FERMATA_SANITIZE})
+  # GCC warns about uninitialised values inside its own headers once sanitizers are on.
+  target_compile_options(fermata_options INTERFACE -Wno-maybe-uninitialized)
+endif()
+if(FERMATA_SANITIZE MATCHES "thread")
+  # Boost's fences are not understood by the thread sanitizer; Asio does not rely on them here.
+  target_compile_options(fermata_options INTERFACE -Wno-tsan)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  target_link_options(fermata_options INTERFACE -fuse-ld=mold)
+endif()

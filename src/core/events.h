@@ -1,0 +1,73 @@
+// What the scheduler tells about a request: any number of token events, then exactly one final.
+#pragma once
+
+#include "base/types.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fermata {
+
+struct TokenProbability {
+  TokenId token{-1};
+  float value =
+      0.0F;  // Natural log-probability, or a probability with post_sampling_probs. Finite.
+};
+
+struct TokenEvent {
+  TokenId token{-1};
+  // The bytes that this token released: may be empty (held back for a stop word) or hold more than
+  // its own. The texts of all events concatenate to the reply. Not always whole UTF-8 characters.
+  std::string text;
+  float logprob = 0.0F;               // Of `token`; only when probabilities were asked for.
+  std::vector<TokenProbability> top;  // Sorted, best first; at most n_probs.
+};
+
+// How far the prompt is, for clients that asked to see it.
+struct ProgressEvent {
+  Tokens total, cached, processed;
+  Micros elapsed;
+};
+
+enum class FinishReason : std::uint8_t {
+  eos,        // The model ended its reply.
+  word,       // A stop word was met; FinalEvent::stop_word tells which.
+  limit,      // max_tokens or predict_time_max reached.
+  window,     // The window is full: ends like `limit`, with `truncated` set.
+  cancelled,  // The client went away or asked for the end.
+  failed,     // FinalEvent::failure tells why.
+};
+
+enum class FailureKind : std::uint8_t {
+  none,
+  larger_than_window,  // The prompt alone fills the window or more; nothing was computed.
+  no_such_seat,        // The seat it insists on does not exist.
+  sampler_failed,      // No token satisfies the grammar; the reply so far is valid.
+  engine_broken,       // The library failed in a step; the reply so far is valid.
+  stopping,            // The server is shutting down.
+};
+
+struct Timings {
+  Tokens prompt_cached;    // Taken over from resident cells.
+  Tokens prompt_computed;  // prompt_cached + prompt_computed = the prompt's length.
+  Micros prompt_time;      // From the start of the work on the prompt to the first token.
+  Tokens predicted;
+  Micros predicted_time;  // From the first token to the last.
+  Micros queue_time;      // From submission to admission.
+};
+
+struct FinalEvent {
+  FinishReason reason = FinishReason::failed;
+  FailureKind failure = FailureKind::none;
+  std::string text;       // What was held back for a stop word that never came. Often empty.
+  std::string stop_word;  // With FinishReason::word.
+  bool truncated = false;
+  Timings timings;
+  Tokens prompt_tokens;
+  Tokens window;  // The limit that applied to it, for error messages.
+  std::optional<Seat> seat;
+  std::uint32_t seed = 0;
+};
+
+}  // namespace fermata

@@ -1,0 +1,116 @@
+// One context of one model: computes rows, holds the KV cells, moves them. What is possible depends
+// on the kind of memory and the layout; capabilities() says so and the engine never tries more.
+#pragma once
+
+#include "base/result.h"
+#include "base/types.h"
+#include "core/events.h"
+#include "core/geometry.h"
+#include "engine/sampler.h"
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace fermata::engine {
+
+enum class MemoryKind : std::uint8_t { attention, sliding_window, recurrent, hybrid };
+
+struct EngineLimits {
+  Tokens cells;        // All cells. The library pads: may be more than was asked for.
+  Tokens window;       // The most tokens one sequence can hold.
+  std::int32_t seats;  // Seats 0 .. seats-1.
+  Tokens batch;        // The most rows of one step.
+  Tokens ubatch;       // The most rows the library computes at once; cancellation's grain.
+};
+
+struct Capabilities {
+  bool truncate_anywhere;  // truncate() keeps any prefix (attention).
+  bool share_prefix;       // Cells of one sequence can belong to another, at no cost.
+  bool move_ranges;        // export_range / import_range.
+  bool cancel_in_ubatch;   // A cancelled ubatch ends early; else it is finished first.
+  bool cells_per_token;    // Every token takes a cell of the pool (not so for recurrent memory).
+};
+
+// k >= 1 consecutive tokens of one sequence: a decode row, or a chunk of a prompt.
+struct RowGroup {
+  Seat seat;
+  Tokens first;                                  // Position of tokens[0]; equals position(seat).
+  std::span<const TokenId> tokens;               // Valid ids of the vocabulary.
+  Sampler* sampler = nullptr;                    // Set: sample after the last token, and accept it.
+  const std::atomic<bool>* cancelled = nullptr;  // May turn true during the step, on any thread.
+};
+
+struct Sampled {
+  TokenId token{-1};
+  float logprob = 0.0F;
+  std::vector<TokenProbability> top;
+};
+
+struct GroupResult {
+  Tokens computed{0};              // The prefix of its tokens that is in the cells now.
+  std::optional<Sampled> sampled;  // Only when all tokens were computed and a sampler was given.
+  bool sampler_failed = false;  // Its sampler cannot go on (a grammar's dead end); cells are good.
+};
+
+enum class StepOutcome : std::uint8_t {
+  done,         // Every row computed.
+  no_room,      // Nothing computed, cells as before. Free cells or send fewer rows.
+  interrupted,  // Some groups were cancelled and skipped, or room ended half-way: see `computed`.
+  broken,       // Content of the cells unknown. Clear every seat before the next step.
+};
+
+enum class EditOutcome : std::uint8_t {
+  done,
+  unsupported,  // Not with this memory or layout, or not at this place. Nothing changed.
+};
+
+enum class MoveFault : std::uint8_t {
+  unsupported,  // This memory or layout cannot move ranges. Nothing changed.
+  no_room,      // No cells for the import. Nothing changed.
+  foreign,      // The bytes are not a range of this model, KV types or library. Nothing changed.
+};
+
+// All methods on the scheduler thread unless said. Keeps no span after returning.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual MemoryKind memory_kind() const = 0;
+  virtual const Geometry& geometry() const = 0;          // As asked for, n_ctx as built.
+  virtual const EngineLimits& limits() const = 0;        // Constant for the engine's life.
+  virtual const Capabilities& capabilities() const = 0;  // Constant for the engine's life.
+
+  // Computes the groups in order, in ubatches of at most limits().ubatch rows; before each ubatch
+  // groups that are cancelled are left out, and an ubatch whose groups are all cancelled while it
+  // runs ends early where capabilities() allow. results[i] belongs to groups[i] and is overwritten.
+  // REQUIRES: 1 <= rows <= limits().batch; one group a seat; first == position(seat);
+  //           first + tokens <= limits().window.
+  [[nodiscard]] virtual StepOutcome step(std::span<const RowGroup> groups,
+                                         std::span<GroupResult> results) = 0;
+
+  // Tokens the seat holds now; the next row's position. The truth after an interrupted step.
+  virtual Tokens position(Seat seat) const = 0;
+
+  // The longest prefix not above `want` that truncate() can keep at this moment.
+  virtual Tokens truncatable(Seat seat, Tokens want) const = 0;
+  // Keeps the first `keep` tokens. REQUIRES: keep <= position(seat). keep == 0 is always done.
+  [[nodiscard]] virtual EditOutcome truncate(Seat seat, Tokens keep) = 0;
+  // `to` holds the first n tokens of `from` afterwards, in the same cells.
+  // REQUIRES: to is empty; to != from; 1 <= n <= position(from).
+  [[nodiscard]] virtual EditOutcome share_prefix(Seat from, Seat to, Tokens n) = 0;
+  virtual void clear(Seat seat) = 0;
+
+  // Exact bytes of tokens [begin, end) of a seat; `into` is resized to fit (reuse its capacity).
+  // REQUIRES: 0 <= begin < end <= position(seat). The seat is unchanged.
+  [[nodiscard]] virtual Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
+                                                             std::vector<std::byte>& into) = 0;
+  // Appends what export_range gave, at the position it was exported from.
+  // REQUIRES: the range began at position(seat). On failure the seat is unchanged.
+  [[nodiscard]] virtual Result<void, MoveFault> import_range(Seat seat,
+                                                             std::span<const std::byte> bytes) = 0;
+};
+
+}  // namespace fermata::engine

@@ -1,0 +1,71 @@
+// The engine of FakeModelSpec. Tests may look inside: shape_stamps() and cells_used() are the
+// fake's own truth, to hold the ledger and exactness labels against.
+#pragma once
+
+#include "base/random.h"
+#include "engine/fake/fake_model.h"
+
+#include <bitset>
+#include <vector>
+
+namespace fermata::engine::fake {
+
+class FakeEngine final : public Engine {
+ public:
+  FakeEngine(const FakeModelSpec& spec, const Geometry& geometry, const EngineOptions& options);
+
+  MemoryKind memory_kind() const override { return spec_.kind; }
+  const Geometry& geometry() const override { return geometry_; }
+  const EngineLimits& limits() const override { return limits_; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+
+  [[nodiscard]] StepOutcome step(std::span<const RowGroup> groups,
+                                 std::span<GroupResult> results) override;
+  Tokens position(Seat seat) const override;
+  Tokens truncatable(Seat seat, Tokens want) const override;
+  [[nodiscard]] EditOutcome truncate(Seat seat, Tokens keep) override;
+  [[nodiscard]] EditOutcome share_prefix(Seat from, Seat to, Tokens n) override;
+  void clear(Seat seat) override;
+  [[nodiscard]] Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
+                                                     std::vector<std::byte>& into) override;
+  [[nodiscard]] Result<void, MoveFault> import_range(Seat seat,
+                                                     std::span<const std::byte> bytes) override;
+
+  // Cells that belong to somebody, each counted once.
+  Tokens cells_used() const;
+  // For each token of a seat: the number of rows of the group it was computed in.
+  std::vector<std::int32_t> shape_stamps(Seat seat) const;
+
+ private:
+  struct Cell {
+    TokenId token{-1};
+    std::int32_t position = -1;
+    std::int32_t shape = 0;
+    std::int32_t owners = 0;
+  };
+  struct Sequence {
+    std::vector<std::int32_t> cells;  // Indices by position.
+    std::int64_t window_low = 0;      // Sliding window: lowest position still present there.
+  };
+
+  Sequence& sequence(Seat seat);
+  const Sequence& sequence(Seat seat) const;
+  void check_groups(std::span<const RowGroup> groups) const;
+  std::int64_t rows_free(Seat seat) const;
+  void drop(Sequence& sequence, std::size_t keep);
+  void append(Seat seat, TokenId token, std::int32_t position, std::int32_t shape);
+  std::uint64_t content(const Sequence& sequence) const;
+  void sample(const RowGroup& group, GroupResult& result);
+  void charge(std::int64_t rows, std::int64_t cells_attended);
+
+  FakeModelSpec spec_;
+  Geometry geometry_;
+  EngineLimits limits_;
+  Capabilities capabilities_;
+  Random random_;
+  std::vector<Cell> cells_;
+  std::vector<std::int32_t> free_;
+  std::vector<Sequence> sequences_;
+};
+
+}  // namespace fermata::engine::fake

@@ -1,0 +1,42 @@
+// A deterministic, strict engine for tests and the simulator: the next token of a sequence is a
+// hash over the (token, position) content of its own cells, so a lost, doubled or misplaced cell
+// changes every later token. It can run short of cells, be told to fail, and take time on a fake
+// clock.
+#pragma once
+
+#include "base/clock.h"
+#include "engine/model.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace fermata::engine::fake {
+
+// What a step costs on the fake clock: base + rows x per_row + cells attended x per_cell.
+struct CostModel {
+  Micros base{0};
+  Micros per_row{0};
+  std::int64_t per_cell_ns = 0;
+};
+
+// Chances in percent of every step, drawn from the seed.
+struct StepFaults {
+  int no_room_percent = 0;
+  int broken_percent = 0;
+};
+
+struct FakeModelSpec {
+  MemoryKind kind = MemoryKind::attention;
+  std::uint64_t seed = 1;      // Another seed is a model with other weights.
+  std::int32_t eos_every = 0;  // One in so many tokens ends the reply; 0: none.
+  Tokens trained_window{4096};
+  Tokens sliding_window{16};  // With MemoryKind::sliding_window.
+  CostModel cost;
+  StepFaults faults;
+  FakeClock* clock = nullptr;  // Advanced by the cost of each step; may be null.
+};
+
+// REQUIRES: spec.clock outlives the engines.
+std::unique_ptr<Model> make_model(const FakeModelSpec& spec);
+
+}  // namespace fermata::engine::fake

@@ -1,0 +1,158 @@
+#include "kv/pool.h"
+
+#include "base/check.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fermata::kv {
+namespace {
+
+Tokens common_prefix(std::span<const TokenId> a, std::span<const TokenId> b) {
+  const std::size_t n = std::min(a.size(), b.size());
+  const auto [end, unused] =
+      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin());
+  return Tokens(end - a.begin());
+}
+
+}  // namespace
+
+Reservation::Reservation(Reservation&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)), seat_(other.seat_) {}
+
+Reservation& Reservation::operator=(Reservation&& other) noexcept {
+  if (this == &other) return *this;
+  if (pool_ != nullptr) pool_->at(seat_).promised = Tokens(0);
+  pool_ = std::exchange(other.pool_, nullptr);
+  seat_ = other.seat_;
+  return *this;
+}
+
+Reservation::~Reservation() {
+  if (pool_ != nullptr) pool_->at(seat_).promised = Tokens(0);
+}
+
+Pool::Pool(engine::Engine& engine)
+    : engine_(engine),
+      ledger_(engine.limits().seats, engine.capabilities().cells_per_token),
+      seats_(static_cast<std::size_t>(engine.limits().seats)) {}
+
+Pool::SeatState& Pool::at(Seat seat) {
+  FERMATA_CHECK(seat.value >= 0 && seat.value < seats(), "a seat that does not exist");
+  return seats_[static_cast<std::size_t>(seat.value)];
+}
+
+const Pool::SeatState& Pool::at(Seat seat) const {
+  FERMATA_CHECK(seat.value >= 0 && seat.value < seats(), "a seat that does not exist");
+  return seats_[static_cast<std::size_t>(seat.value)];
+}
+
+SeatUse Pool::use(Seat seat) const { return at(seat).use; }
+std::span<const TokenId> Pool::tokens(Seat seat) const { return at(seat).tokens; }
+Micros Pool::last_used(Seat seat) const { return at(seat).last_used; }
+
+Tokens Pool::outstanding() const {
+  Tokens out{0};
+  for (std::int32_t s = 0; s < seats(); ++s) {
+    const SeatState& state = at(Seat(s));
+    const Tokens held{static_cast<std::int64_t>(state.tokens.size())};
+    if (state.promised > held) out += state.promised - held;
+  }
+  return engine_.capabilities().cells_per_token ? out : Tokens(0);
+}
+
+Tokens Pool::used_by_busy() const {
+  SeatSet busy;
+  for (std::size_t s = 0; s < seats_.size(); ++s) busy.set(s, seats_[s].use == SeatUse::busy);
+  return ledger_.used_by(busy);
+}
+
+Tokens Pool::unpromised() const { return engine_.limits().cells - ledger_.used() - outstanding(); }
+
+PrefixMatch Pool::match(Seat seat, std::span<const TokenId> prompt) const {
+  const SeatState& state = at(seat);
+  if (state.tokens.empty() || prompt.size() < 2) return {};
+  const Tokens common = common_prefix(state.tokens, prompt.first(prompt.size() - 1));
+  PrefixMatch out;
+  if (common > Tokens(0) && state.use != SeatUse::busy) out.own = engine_.truncatable(seat, common);
+  if (engine_.capabilities().share_prefix) out.shareable = common;
+  return out;
+}
+
+Tokens Pool::take(Seat seat, Tokens keep) {
+  SeatState& state = at(seat);
+  FERMATA_CHECK(state.use != SeatUse::busy, "taking a seat that somebody has");
+  if (engine_.truncate(seat, keep) == engine::EditOutcome::unsupported) {
+    engine_.clear(seat);
+    keep = Tokens(0);
+  }
+  ledger_.truncate(seat, keep);
+  state.tokens.resize(static_cast<std::size_t>(keep.value));
+  state.use = SeatUse::busy;
+  check_agreement(seat);
+  return keep;
+}
+
+Tokens Pool::take_shared(Seat seat, Seat from, Tokens n) {
+  const Tokens kept = take(seat, Tokens(0));
+  FERMATA_CHECK(kept == Tokens(0), "a cleared seat holds tokens");
+  if (n == Tokens(0)) return n;
+  if (engine_.share_prefix(from, seat, n) == engine::EditOutcome::unsupported) return Tokens(0);
+  ledger_.share(from, seat, n);
+  const auto& source = at(from).tokens;
+  at(seat).tokens.assign(source.begin(), source.begin() + n.value);
+  check_agreement(seat);
+  return n;
+}
+
+Reservation Pool::reserve(Seat seat, Tokens total) {
+  SeatState& state = at(seat);
+  FERMATA_CHECK(state.use == SeatUse::busy, "a promise to an empty chair");
+  FERMATA_CHECK(state.promised == Tokens(0), "two promises to one seat");
+  FERMATA_CHECK(total > Tokens(0), "a promise of nothing");
+  state.promised = total;
+  return Reservation(*this, seat);
+}
+
+void Pool::appended(Seat seat, std::span<const TokenId> tokens) {
+  SeatState& state = at(seat);
+  FERMATA_CHECK(state.use == SeatUse::busy, "rows of a seat that nobody has");
+  state.tokens.insert(state.tokens.end(), tokens.begin(), tokens.end());
+  ledger_.append(seat, Tokens(static_cast<std::int64_t>(tokens.size())));
+  check_agreement(seat);
+}
+
+void Pool::release(Seat seat, bool keep, Micros now) {
+  SeatState& state = at(seat);
+  FERMATA_CHECK(state.use == SeatUse::busy, "releasing a seat that nobody has");
+  state.use = SeatUse::idle;
+  state.last_used = now;
+  if (!keep || state.tokens.empty()) evict(seat);
+}
+
+void Pool::evict(Seat seat) {
+  SeatState& state = at(seat);
+  FERMATA_CHECK(state.use != SeatUse::busy, "evicting a seated sequence");
+  engine_.clear(seat);
+  ledger_.clear(seat);
+  state.tokens.clear();
+  state.use = SeatUse::empty;
+}
+
+void Pool::drop_everything() {
+  for (std::int32_t s = 0; s < seats(); ++s) {
+    SeatState& state = at(Seat(s));
+    engine_.clear(Seat(s));
+    ledger_.clear(Seat(s));
+    state.tokens.clear();
+    if (state.use == SeatUse::idle) state.use = SeatUse::empty;
+  }
+}
+
+void Pool::check_agreement(Seat seat) const {
+  FERMATA_CHECK(engine_.position(seat) == ledger_.length(seat), "engine and ledger disagree");
+  FERMATA_CHECK(engine_.position(seat).value == static_cast<std::int64_t>(at(seat).tokens.size()),
+                "engine and token list disagree");
+}
+
+}  // namespace fermata::kv

@@ -1,0 +1,105 @@
+// The KV cells of one engine as seats that hold token lists: what is resident, who may start from
+// it, what is promised to whom. Joins the engine and the ledger so that the two never disagree.
+#pragma once
+
+#include "base/types.h"
+#include "engine/engine.h"
+#include "kv/ledger.h"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace fermata::kv {
+
+enum class SeatUse : std::uint8_t {
+  empty,  // Holds nothing.
+  idle,   // Holds the tokens of a finished request, for the next that begins alike.
+  busy,   // A sequence is seated.
+};
+
+// How much of a prompt a seat's cells can spare; always less than the prompt, since the last token
+// must be computed to have something to sample from.
+struct PrefixMatch {
+  Tokens own;        // Kept when the request takes this very seat.
+  Tokens shareable;  // Shared into another seat.
+};
+
+class Pool;
+
+// Cells promised to one busy seat: it may grow to `total` without asking again. Move-only; the
+// promise ends with the object.
+class Reservation {
+ public:
+  Reservation() = default;
+  Reservation(Reservation&& other) noexcept;
+  Reservation& operator=(Reservation&& other) noexcept;
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation();
+
+ private:
+  friend class Pool;
+  Reservation(Pool& pool, Seat seat) : pool_(&pool), seat_(seat) {}
+  Pool* pool_ = nullptr;
+  Seat seat_;
+};
+
+// The scheduler thread's own. Lives shorter than the engine, longer than its reservations.
+class Pool {
+ public:
+  explicit Pool(engine::Engine& engine);
+
+  std::int32_t seats() const { return static_cast<std::int32_t>(seats_.size()); }
+  const Ledger& ledger() const { return ledger_; }
+  SeatUse use(Seat seat) const;
+  std::span<const TokenId> tokens(Seat seat) const;
+  Micros last_used(Seat seat) const;
+
+  // Cells not promised and not held, idle seats counted as held. Per pool, or in the split layout
+  // within the seat alone.
+  Tokens unpromised() const;
+  // Cells that busy seats hold.
+  Tokens used_by_busy() const;
+  // Cells that busy seats were promised and do not hold yet.
+  Tokens outstanding() const;
+
+  PrefixMatch match(Seat seat, std::span<const TokenId> prompt) const;
+
+  // Seats a sequence that keeps the first `keep` tokens of what the seat holds. Answers how many
+  // were kept: fewer than asked when the memory could not be cut there.
+  // REQUIRES: use(seat) != busy; keep <= match(seat, its prompt).own.
+  Tokens take(Seat seat, Tokens keep);
+  // Seats a sequence on the first n tokens of another seat's cells; what `seat` held is dropped.
+  // REQUIRES: use(seat) != busy; n <= match(from, its prompt).shareable; seat != from.
+  Tokens take_shared(Seat seat, Seat from, Tokens n);
+  // REQUIRES: use(seat) == busy; one reservation a seat at a time.
+  [[nodiscard]] Reservation reserve(Seat seat, Tokens total);
+
+  // The engine computed these rows of a busy seat.
+  void appended(Seat seat, std::span<const TokenId> tokens);
+  // A busy seat becomes idle and keeps its cells, or empty with keep == false.
+  void release(Seat seat, bool keep, Micros now);
+  // Drops what an idle seat holds. No effect on an empty one. REQUIRES: use(seat) != busy.
+  void evict(Seat seat);
+  // The engine is broken: everything is dropped, busy seats too (they stay busy and empty).
+  void drop_everything();
+
+ private:
+  friend class Reservation;
+  struct SeatState {
+    SeatUse use = SeatUse::empty;
+    std::vector<TokenId> tokens;
+    Micros last_used;
+    Tokens promised;  // 0: no reservation.
+  };
+  SeatState& at(Seat seat);
+  const SeatState& at(Seat seat) const;
+  void check_agreement(Seat seat) const;
+
+  engine::Engine& engine_;
+  Ledger ledger_;
+  std::vector<SeatState> seats_;
+};
+
+}  // namespace fermata::kv

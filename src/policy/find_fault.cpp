@@ -1,0 +1,108 @@
+#include "policy/policy.h"
+
+#include <algorithm>
+#include <bitset>
+
+namespace fermata::policy {
+namespace {
+
+using SeatBits = std::bitset<n_parallel_max + 1>;
+
+std::string seat_name(Seat seat) { return "seat " + std::to_string(seat.value); }
+
+class Checker {
+ public:
+  explicit Checker(const View& view) : view_(view) {}
+
+  std::optional<std::string> evictions(const Plan& plan) {
+    for (Seat seat : plan.evict) {
+      if (!exists(seat)) return "evicts " + seat_name(seat) + ", which does not exist";
+      if (view(seat).use != SeatUse::idle) return "evicts " + seat_name(seat) + ", not idle";
+      if (gone_.test(bit(seat))) return "evicts " + seat_name(seat) + " twice";
+      gone_.set(bit(seat));
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> admissions(const Plan& plan) {
+    Tokens promised{0};
+    std::vector<RequestId> seen;
+    for (const Admission& admission : plan.admit) {
+      if (std::find(seen.begin(), seen.end(), admission.id) != seen.end()) {
+        return "admits one request twice";
+      }
+      seen.push_back(admission.id);
+      if (auto fault = one(admission, promised)) return fault;
+    }
+    if (view_.layout == Layout::pooled && promised > Tokens(0) &&
+        promised > view_.cells - view_.cells_busy - view_.cells_outstanding) {
+      return "promises more cells than the pool can free";
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> rows(const Plan& plan) const {
+    Tokens total{0};
+    std::vector<bool> seen(view_.running.size(), false);
+    for (const Run& run : plan.run) {
+      if (run.running >= view_.running.size()) return "runs what is not running";
+      if (seen[run.running]) return "runs one sequence twice";
+      seen[run.running] = true;
+      const RunningView& running = view_.running[run.running];
+      if (running.blocked) return "runs a sequence whose client does not read";
+      const Tokens most = running.phase == Phase::decode ? Tokens(1) : running.prompt_left;
+      if (run.rows < Tokens(1) || run.rows > most) return "runs rows that a sequence does not have";
+      total += run.rows;
+    }
+    if (total > view_.batch_max) return "runs more rows than a step may have";
+    return std::nullopt;
+  }
+
+ private:
+  static std::size_t bit(Seat seat) { return static_cast<std::size_t>(seat.value); }
+  bool exists(Seat seat) const { return seat.value >= 0 && bit(seat) < view_.seats.size(); }
+  const SeatView& view(Seat seat) const { return view_.seats[bit(seat)]; }
+
+  std::optional<std::string> one(const Admission& admission, Tokens& promised) {
+    const auto waiting = std::find_if(view_.waiting.begin(), view_.waiting.end(),
+                                      [&](const WaitingView& w) { return w.id == admission.id; });
+    if (waiting == view_.waiting.end()) return "admits a request that does not wait";
+    if (!exists(admission.seat))
+      return "admits to " + seat_name(admission.seat) + ", which is none";
+    if (view(admission.seat).use == SeatUse::busy || taken_.test(bit(admission.seat))) {
+      return "admits to " + seat_name(admission.seat) + ", which is taken";
+    }
+    if (waiting->seat && *waiting->seat != admission.seat)
+      return "admits to another seat than asked";
+    const Seat from = admission.source.value_or(admission.seat);
+    if (!exists(from)) return "shares from a seat that does not exist";
+    Tokens most{0};
+    if (!waiting->prefixes.empty()) {
+      const PrefixView& prefix = waiting->prefixes[bit(from)];
+      most = admission.source ? prefix.shareable : prefix.own;
+    }
+    if (admission.reuse > most) return "reuses more than the seats have in common";
+    if (admission.source && *admission.source == admission.seat) return "shares a seat with itself";
+    if (admission.reuse > Tokens(0) && (gone_.test(bit(from)) || taken_.test(bit(from)))) {
+      return "reuses cells that the plan drops";
+    }
+    const bool from_busy = admission.source && view(from).use == SeatUse::busy;
+    promised += std::max(waiting->need - (from_busy ? admission.reuse : Tokens(0)), Tokens(0));
+    taken_.set(bit(admission.seat));
+    return std::nullopt;
+  }
+
+  const View& view_;
+  SeatBits gone_, taken_;
+};
+
+}  // namespace
+
+std::optional<std::string> find_fault(const View& view, const Plan& plan) {
+  Checker checker(view);
+  if (auto fault = checker.evictions(plan)) return fault;
+  if (auto fault = checker.admissions(plan)) return fault;
+  return checker.rows(plan);
+}
+
+}  // namespace fermata::policy

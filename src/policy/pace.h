@@ -1,0 +1,34 @@
+// Learns from finished steps what rows cost on this machine, so that prompts are cut into pieces
+// that fit beside decoding streams. Deterministic: equal observations give equal rates.
+#pragma once
+
+#include "base/types.h"
+#include "policy/policy.h"
+
+#include <vector>
+
+namespace fermata::policy {
+
+class Pace {
+ public:
+  // One step took so long. Steps with decode rows only teach the cost of decoding, those with
+  // prefill rows the cost of a row of prefill beside it.
+  void observe(std::int32_t decode_rows, Tokens prefill_rows, Micros took);
+
+  // For a step with so many decode rows.
+  Rates rates(std::int32_t decode_rows) const;
+
+ private:
+  // By number of decode rows; 0 µs: never seen. The last entry stands for all larger numbers.
+  std::vector<double> decode_step_us_ = std::vector<double>(257, 0.0);
+  double prefill_row_us_alone_ = 0.0;   // In steps of prefill only.
+  double prefill_row_us_beside_ = 0.0;  // In steps that decode too.
+};
+
+// The rows of prefill that fit into a step of so many decode rows; at least 1, so that a prompt
+// always advances.
+// REQUIRES: batch_left >= 1.
+Tokens prefill_allowance(const Rates& rates, Micros step_budget, bool anyone_decodes,
+                         Tokens batch_left);
+
+}  // namespace fermata::policy
