@@ -45,10 +45,10 @@ class BoundedQueue {
     out.swap(items_);
   }
 
-  // Blocks until an item waits, the queue is closed or poke() is called.
+  // Blocks until an item waits or poke() or close() was called since the last wait().
   void wait() {
     std::unique_lock lock(mutex_);
-    ready_.wait(lock, [this] { return !items_.empty() || closed_ || poked_; });
+    ready_.wait(lock, [this] { return !items_.empty() || poked_; });
     poked_ = false;
   }
 
@@ -66,6 +66,7 @@ class BoundedQueue {
     {
       const std::lock_guard lock(mutex_);
       closed_ = true;
+      poked_ = true;
     }
     ready_.notify_all();
   }

@@ -18,7 +18,10 @@ class Draft {
         unpromised_(view.cells_unpromised),
         busy_(view.cells_busy),
         outstanding_(view.cells_outstanding) {
-    for (const SeatView& seat : view.seats) use_[index(seat.seat)] = seat.use;
+    for (const SeatView& seat : view.seats) {
+      use_[index(seat.seat)] = seat.use;
+      exclusive_[index(seat.seat)] = seat.exclusive;
+    }
   }
 
   SeatUse use(Seat seat) const { return use_[index(seat)]; }
@@ -45,6 +48,12 @@ class Draft {
     busy_ += from_busy ? Tokens(0) : std::min(admission.reuse, waiting.need);
     outstanding_ += std::max(waiting.need - admission.reuse, Tokens(0));
     use_[index(admission.seat)] = SeatUse::busy;
+    if (admission.source) {
+      // What two hold, dropping one of them does not free.
+      Tokens& exclusive = exclusive_[index(*admission.source)];
+      exclusive = std::min(exclusive, seat_view(*admission.source).length - admission.reuse);
+      lends_[index(*admission.source)] = true;
+    }
     plan_.admit.push_back(admission);
     return true;
   }
@@ -59,12 +68,14 @@ class Draft {
     while (fresh > room) {
       const std::optional<Seat> victim = next_victim(admission, victims);
       if (!victim) break;
-      room += seat_view(*victim).exclusive;
+      room += exclusive_[index(*victim)];
       victims.push_back(*victim);
     }
-    // Idle seats may share cells with each other, which then count as exclusive to none of them.
-    // With all of them gone the truth is plain: what is busy, promised or kept, and nothing else.
-    room = std::max(room, view_.cells - busy_ - outstanding_ - kept_of_idle(admission));
+    if (fresh > room) {
+      // Idle seats may share cells with each other, which then count as exclusive to none of them.
+      // With all of them gone the truth is plain: what is busy, promised or kept, nothing else.
+      room = std::max(room, view_.cells - busy_ - outstanding_ - kept_of_idle(admission));
+    }
     if (fresh > room) return false;
     for (Seat victim : victims) {
       plan_.evict.push_back(victim);
@@ -79,21 +90,25 @@ class Draft {
     if (use(admission.seat) != SeatUse::idle) return Tokens(0);
     const SeatView& seat = seat_view(admission.seat);
     const Tokens kept = admission.source ? Tokens(0) : admission.reuse;
-    return std::min(seat.exclusive, seat.length - kept);
+    return std::min(exclusive_[index(admission.seat)], seat.length - kept);
   }
 
-  // Cells of idle seats that the admission goes on holding, at most.
+  // Cells that idle seats go on holding when all that may be evicted are, at most.
   Tokens kept_of_idle(const Admission& admission) const {
-    if (!admission.source) return admission.reuse;
-    const bool idle = use(*admission.source) == SeatUse::idle;
-    return idle ? seat_view(*admission.source).length : Tokens(0);
+    Tokens kept = admission.source ? Tokens(0) : admission.reuse;
+    for (const SeatView& seat : view_.seats) {
+      if (use(seat.seat) != SeatUse::idle || seat.seat == admission.seat) continue;
+      if (seat.seat == admission.source || lends_[index(seat.seat)]) kept += seat.length;
+    }
+    return kept;
   }
 
   std::optional<Seat> next_victim(const Admission& admission,
                                   const std::vector<Seat>& chosen) const {
     std::optional<Seat> best;
     for (const SeatView& seat : view_.seats) {
-      if (use(seat.seat) != SeatUse::idle) continue;
+      // Evictions are applied before admissions: who lends cells in this plan must stay.
+      if (use(seat.seat) != SeatUse::idle || lends_[index(seat.seat)]) continue;
       if (seat.seat == admission.seat || seat.seat == admission.source) continue;
       if (std::find(chosen.begin(), chosen.end(), seat.seat) != chosen.end()) continue;
       if (!best || seat.last_used < seat_view(*best).last_used) best = seat.seat;
@@ -104,6 +119,8 @@ class Draft {
   const View& view_;
   Plan& plan_;
   std::array<SeatUse, n_parallel_max + 1> use_{};
+  std::array<Tokens, n_parallel_max + 1> exclusive_{};
+  std::array<bool, n_parallel_max + 1> lends_{};
   Tokens unpromised_, busy_, outstanding_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace fermata::engine::fake {
 namespace {
@@ -100,7 +101,7 @@ void FakeEngine::check_groups(std::span<const RowGroup> groups) const {
 }
 
 std::int64_t FakeEngine::rows_free(Seat seat) const {
-  if (!capabilities_.cells_per_token) return limits_.window.value;
+  if (!capabilities_.cells_per_token) return std::numeric_limits<std::int64_t>::max();
   if (geometry_.layout == Layout::pooled) return static_cast<std::int64_t>(free_.size());
   return limits_.window.value - position(seat).value;
 }

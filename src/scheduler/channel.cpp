@@ -1,0 +1,70 @@
+#include "scheduler/channel.h"
+
+#include "base/check.h"
+
+#include <utility>
+
+namespace fermata::scheduler {
+
+EventChannel::EventChannel(std::size_t limit, std::function<void()> poke_scheduler)
+    : limit_(limit), poke_scheduler_(std::move(poke_scheduler)) {
+  FERMATA_CHECK(limit >= 1, "a channel that holds nothing");
+}
+
+bool EventChannel::has_room() const {
+  const std::lock_guard lock(mutex_);
+  return content_.tokens.size() < limit_;
+}
+
+void EventChannel::push(TokenEvent event) {
+  const std::lock_guard lock(mutex_);
+  FERMATA_CHECK(!finished_, "an event after the final one");
+  FERMATA_CHECK(content_.tokens.size() < limit_, "an event for a channel without room");
+  content_.tokens.push_back(std::move(event));
+  if (wake_) wake_();
+}
+
+void EventChannel::progress(const ProgressEvent& event) {
+  const std::lock_guard lock(mutex_);
+  FERMATA_CHECK(!finished_, "an event after the final one");
+  content_.progress = event;
+  if (wake_) wake_();
+}
+
+void EventChannel::finish(FinalEvent event) {
+  const std::lock_guard lock(mutex_);
+  FERMATA_CHECK(!finished_, "a second final event");
+  finished_ = true;
+  content_.final = std::move(event);
+  if (wake_) wake_();
+}
+
+void EventChannel::wake_with(std::function<void()> wake) {
+  const std::lock_guard lock(mutex_);
+  wake_ = std::move(wake);
+}
+
+void EventChannel::take(Taken& out) {
+  out.tokens.clear();
+  out.progress.reset();
+  out.final.reset();
+  bool was_full = false;
+  {
+    const std::lock_guard lock(mutex_);
+    was_full = content_.tokens.size() >= limit_;
+    std::swap(out, content_);
+  }
+  if (was_full) poke_scheduler_();
+}
+
+void EventChannel::abandon() {
+  {
+    const std::lock_guard lock(mutex_);
+    wake_ = nullptr;
+    if (finished_) return;
+  }
+  abandoned_.store(true, std::memory_order_release);
+  poke_scheduler_();
+}
+
+}  // namespace fermata::scheduler

@@ -1,0 +1,418 @@
+#include "scheduler/scheduler.h"
+
+#include "base/check.h"
+#include "base/log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fermata::scheduler {
+namespace {
+
+// An engine that has no room though the ledger says so, this often in a row, is broken.
+constexpr std::int32_t no_room_in_a_row_max = 16;
+
+}  // namespace
+
+Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabulary,
+                     const Clock& clock, const SchedulerOptions& options)
+    : engine_(engine),
+      vocabulary_(vocabulary),
+      clock_(clock),
+      options_(options),
+      inbox_(options.waiting_max + 1),
+      pool_(engine),
+      last_request_(static_cast<std::size_t>(engine.limits().seats)) {
+  board_.update([&](Status& status) {
+    status.geometry = engine_.geometry();
+    status.limits = engine_.limits();
+    status.seats.resize(static_cast<std::size_t>(engine_.limits().seats));
+  });
+  publish();
+}
+
+Scheduler::~Scheduler() {
+  // Every accepted request ends in exactly one final event, also when the loop never ran again.
+  inbox_.close();
+  drain_inbox();
+  end_all(FinishReason::failed, FailureKind::stopping);
+}
+
+std::shared_ptr<EventChannel> Scheduler::open_channel() {
+  return std::make_shared<EventChannel>(options_.events_max, [this] { inbox_.poke(); });
+}
+
+SubmitOutcome Scheduler::submit(Submission& submission) {
+  if (stopping_.load(std::memory_order_acquire)) return SubmitOutcome::stopping;
+  const auto limit = static_cast<std::int64_t>(options_.waiting_max);
+  if (waiting_count_.fetch_add(1, std::memory_order_relaxed) >= limit) {
+    waiting_count_.fetch_sub(1, std::memory_order_relaxed);
+    stats_.requests_refused_full.add();
+    return SubmitOutcome::queue_full;
+  }
+  submission.submitted = clock_.now();
+  switch (inbox_.push(std::move(submission))) {
+    case PushOutcome::pushed:
+      stats_.requests_accepted.add();
+      return SubmitOutcome::accepted;
+    case PushOutcome::full:
+      waiting_count_.fetch_sub(1, std::memory_order_relaxed);
+      stats_.requests_refused_full.add();
+      return SubmitOutcome::queue_full;
+    case PushOutcome::closed:
+      break;
+  }
+  waiting_count_.fetch_sub(1, std::memory_order_relaxed);
+  return SubmitOutcome::stopping;
+}
+
+void Scheduler::stop_gracefully() {
+  stopping_.store(true, std::memory_order_release);
+  inbox_.close();
+}
+
+void Scheduler::stop_now() {
+  stopping_now_.store(true, std::memory_order_release);
+  stop_gracefully();
+  inbox_.poke();
+}
+
+std::int64_t Scheduler::retry_after_seconds() const {
+  const auto finished = static_cast<std::int64_t>(stats_.requests_finished.value());
+  if (finished == 0) return 1;
+  const auto work_us =
+      static_cast<std::int64_t>(stats_.prompt_us.value() + stats_.predicted_us.value());
+  const std::int64_t each_us = work_us / finished / std::max(engine_.limits().seats, 1);
+  return std::clamp<std::int64_t>(each_us / 1'000'000, 1, 60);
+}
+
+void Scheduler::drain_inbox() {
+  inbox_.drain(drained_);
+  for (Submission& submission : drained_) {
+    enqueue(std::make_unique<Sequence>(std::move(submission)));
+  }
+  drained_.clear();
+}
+
+void Scheduler::enqueue(std::unique_ptr<Sequence> sequence) {
+  FailureKind failure = FailureKind::none;
+  const Request& request = sequence->request();
+  if (sequence->prompt_length() >= engine_.limits().window) {
+    failure = FailureKind::larger_than_window;
+  } else if (request.seat && (request.seat->value < 0 || request.seat->value >= pool_.seats())) {
+    failure = FailureKind::no_such_seat;
+  }
+  if (failure != FailureKind::none) {
+    waiting_count_.fetch_sub(1, std::memory_order_relaxed);
+    finish(*sequence, FinishReason::failed, failure);
+    return;
+  }
+  const auto behind = [](std::int32_t priority, const std::unique_ptr<Sequence>& other) {
+    return priority > other->request().priority;
+  };
+  const auto at = std::upper_bound(waiting_.begin(), waiting_.end(), request.priority, behind);
+  waiting_.insert(at, std::move(sequence));
+}
+
+void Scheduler::drop_abandoned() {
+  std::erase_if(waiting_, [this](std::unique_ptr<Sequence>& sequence) {
+    if (!sequence->abandoned()) return false;
+    waiting_count_.fetch_sub(1, std::memory_order_relaxed);
+    finish(*sequence, FinishReason::cancelled, FailureKind::none);
+    return true;
+  });
+  for (auto& sequence : running_) {
+    if (!sequence->abandoned()) continue;
+    finish(*sequence, FinishReason::cancelled, FailureKind::none);
+    sequence.reset();
+  }
+  remove_finished();
+}
+
+void Scheduler::end_all(FinishReason reason, FailureKind failure) {
+  for (auto& sequence : waiting_) {
+    waiting_count_.fetch_sub(1, std::memory_order_relaxed);
+    finish(*sequence, reason, failure);
+  }
+  waiting_.clear();
+  for (auto& sequence : running_) finish(*sequence, reason, failure);
+  running_.clear();
+}
+
+Tokens Scheduler::cells_needed(const Request& request) const {
+  if (!engine_.capabilities().cells_per_token) return Tokens(0);
+  const Tokens prompt{static_cast<std::int64_t>(request.prompt.size())};
+  // The last token of a reply is never computed, and a reply ends before the window's last cell.
+  const Tokens most = engine_.limits().window - Tokens(1);
+  if (request.max_tokens < Tokens(0)) return most;
+  if (request.max_tokens >= most) return most;  // Also keeps the sum below from overflowing.
+  return std::min(std::max(prompt + request.max_tokens - Tokens(1), prompt), most);
+}
+
+// Prefixes are looked up only for as many requests as there are seats to take.
+void Scheduler::view_waiting() {
+  waiting_views_.clear();
+  prefixes_.clear();
+  std::size_t open = 0;
+  for (const policy::SeatView& seat : seat_views_) open += seat.use != policy::SeatUse::busy;
+  const std::size_t n_seats = seat_views_.size();
+  prefixes_.reserve(n_seats * n_seats);
+  for (const auto& sequence : waiting_) {
+    const Request& request = sequence->request();
+    policy::WaitingView view{
+        request.id, sequence->prompt_length(), cells_needed(request), request.seat, {}};
+    const bool seat_taken = request.seat && pool_.use(*request.seat) == kv::SeatUse::busy;
+    if (open > 0 && !seat_taken) {
+      --open;
+      const std::size_t first = prefixes_.size();
+      for (const policy::SeatView& seat : seat_views_) {
+        const kv::PrefixMatch match =
+            request.cache_prompt ? pool_.match(seat.seat, request.prompt) : kv::PrefixMatch{};
+        prefixes_.push_back({match.own, match.shareable});
+      }
+      view.prefixes = std::span(prefixes_).subspan(first, n_seats);
+    }
+    waiting_views_.push_back(view);
+  }
+}
+
+policy::View Scheduler::build_view() {
+  seat_views_.clear();
+  for (std::int32_t s = 0; s < pool_.seats(); ++s) {
+    const Seat seat{s};
+    seat_views_.push_back({seat, static_cast<policy::SeatUse>(pool_.use(seat)),
+                           pool_.ledger().length(seat), pool_.ledger().exclusive(seat),
+                           pool_.last_used(seat)});
+  }
+  view_waiting();
+  running_views_.clear();
+  std::int32_t decoding = 0;
+  for (const auto& sequence : running_) {
+    const bool blocked = !sequence->channel().has_room();
+    running_views_.push_back({sequence->request().id, sequence->seat(), sequence->phase(),
+                              sequence->prompt_left(), blocked});
+    decoding += sequence->phase() == policy::Phase::decode && !blocked;
+  }
+  policy::View view;
+  view.now = clock_.now();
+  view.layout = engine_.geometry().layout;
+  view.cells = engine_.limits().cells;
+  view.cells_unpromised = pool_.unpromised();
+  view.cells_busy = pool_.used_by_busy();
+  view.cells_outstanding = pool_.outstanding();
+  view.batch_max = engine_.limits().batch;
+  view.step_budget = options_.step_budget;
+  view.rates = pace_.rates(decoding);
+  view.seats = seat_views_;
+  view.waiting = waiting_views_;
+  view.running = running_views_;
+  return view;
+}
+
+void Scheduler::apply(const policy::Plan& plan) {
+  for (Seat seat : plan.evict) {
+    pool_.evict(seat);
+    stats_.seats_evicted.add();
+  }
+  for (const policy::Admission& admission : plan.admit) admit(admission);
+  if (engine_.geometry().layout == Layout::pooled && engine_.capabilities().cells_per_token) {
+    FERMATA_CHECK(pool_.unpromised() >= Tokens(0), "more cells promised than there are");
+  }
+}
+
+void Scheduler::admit(const policy::Admission& admission) {
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& sequence) {
+    return sequence->request().id == admission.id;
+  });
+  FERMATA_CHECK(found != waiting_.end(), "admitting what does not wait");
+  std::unique_ptr<Sequence> sequence = std::move(*found);
+  waiting_.erase(found);
+  waiting_count_.fetch_sub(1, std::memory_order_relaxed);
+
+  const Tokens reused = admission.source
+                            ? pool_.take_shared(admission.seat, *admission.source, admission.reuse)
+                            : pool_.take(admission.seat, admission.reuse);
+  const Tokens need = std::max(cells_needed(sequence->request()), sequence->prompt_length());
+  sequence->admitted(admission.seat, reused, pool_.reserve(admission.seat, need), clock_.now());
+  stats_.prompt_tokens_cached.add(static_cast<std::uint64_t>(reused.value));
+  last_request_[static_cast<std::size_t>(admission.seat.value)] = sequence->shared_request();
+  running_.push_back(std::move(sequence));
+}
+
+void Scheduler::finish(Sequence& sequence, FinishReason reason, FailureKind failure) {
+  sequence.finish(reason, failure, engine_.limits().window, clock_.now());
+  // Cells of a broken engine are nothing that a later request could start from.
+  const bool keep = failure != FailureKind::engine_broken;
+  if (sequence.is_seated()) pool_.release(sequence.seat(), keep, clock_.now());
+  stats_.requests_finished.add();
+  if (reason == FinishReason::cancelled) stats_.requests_cancelled.add();
+  if (reason == FinishReason::failed) stats_.requests_failed.add();
+}
+
+void Scheduler::remove_finished() {
+  std::erase_if(running_, [](const auto& sequence) { return sequence == nullptr; });
+}
+
+bool Scheduler::step(const policy::Plan& plan) {
+  if (plan.run.empty()) return false;
+  groups_.clear();
+  for (const policy::Run& run : plan.run) groups_.push_back(running_[run.running]->rows(run.rows));
+  results_.resize(groups_.size());
+  const Micros began = clock_.now();
+  const engine::StepOutcome outcome = engine_.step(groups_, results_);
+  account_step(outcome, plan, clock_.now() - began);
+  switch (outcome) {
+    case engine::StepOutcome::done:
+    case engine::StepOutcome::interrupted:
+      no_room_in_a_row_ = 0;
+      take_results(plan);
+      break;
+    case engine::StepOutcome::no_room:
+      handle_no_room();
+      break;
+    case engine::StepOutcome::broken:
+      handle_broken();
+      break;
+  }
+  return true;
+}
+
+void Scheduler::account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took) {
+  stats_.steps.add();
+  stats_.steps_us.add(static_cast<std::uint64_t>(took.value));
+  stats_.busy_seats_in_steps.add(plan.run.size());
+  if (outcome != engine::StepOutcome::done) return;  // Says nothing about what rows cost.
+  std::int32_t decode_rows = 0;
+  Tokens prefill_rows{0};
+  for (const policy::Run& run : plan.run) {
+    if (running_[run.running]->phase() == policy::Phase::decode) {
+      ++decode_rows;
+      stats_.predicted_us.add(static_cast<std::uint64_t>(took.value));
+    } else {
+      prefill_rows += run.rows;
+      stats_.prompt_us.add(static_cast<std::uint64_t>(took.value));
+    }
+  }
+  pace_.observe(decode_rows, prefill_rows, took);
+}
+
+void Scheduler::take_results(const policy::Plan& plan) {
+  const Micros now = clock_.now();
+  const Tokens window = engine_.limits().window;
+  for (std::size_t i = 0; i < plan.run.size(); ++i) {
+    Sequence& sequence = *running_[plan.run[i].running];
+    engine::GroupResult& result = results_[i];
+    const bool prefill = sequence.phase() == policy::Phase::prefill;
+    const auto computed = static_cast<std::size_t>(result.computed.value);
+    pool_.appended(sequence.seat(), groups_[i].tokens.first(computed));
+    sequence.advanced(result.computed);
+    if (prefill) stats_.prompt_tokens.add(computed);
+    const Tokens cells = pool_.ledger().length(sequence.seat());
+    if (cells.value > stats_.tokens_max.value()) stats_.tokens_max.set(cells.value);
+
+    std::optional<FinishReason> reason;
+    FailureKind failure = FailureKind::none;
+    if (result.sampler_failed) {
+      reason = FinishReason::failed;
+      failure = FailureKind::sampler_failed;
+    } else if (result.sampled) {
+      stats_.predicted_tokens.add();
+      reason = sequence.accept(std::move(*result.sampled), vocabulary_, cells, window, now);
+    } else if (prefill && sequence.prompt_left() == Tokens(0)) {
+      if (groups_[i].sampler == nullptr) reason = FinishReason::limit;
+    } else if (prefill) {
+      sequence.tell_progress(now);
+    }
+    if (!reason) continue;
+    finish(sequence, *reason, failure);
+    running_[plan.run[i].running].reset();
+  }
+  remove_finished();
+}
+
+// The ledger promised that the rows fit. Whatever the reason, cells that serve nobody go first.
+void Scheduler::handle_no_room() {
+  stats_.no_room_steps.add();
+  for (std::int32_t s = 0; s < pool_.seats(); ++s) {
+    if (pool_.use(Seat(s)) == kv::SeatUse::idle) pool_.evict(Seat(s));
+  }
+  if (++no_room_in_a_row_ < no_room_in_a_row_max) return;
+  log_error("the engine has had no room {} times in a row; it is started over",
+            no_room_in_a_row_max);
+  handle_broken();
+}
+
+void Scheduler::handle_broken() {
+  stats_.broken_steps.add();
+  log_error("the library failed in a step; {} running requests end", running_.size());
+  pool_.drop_everything();
+  for (auto& sequence : running_) {
+    finish(*sequence, FinishReason::failed, FailureKind::engine_broken);
+    sequence.reset();
+  }
+  remove_finished();
+  no_room_in_a_row_ = 0;
+}
+
+void Scheduler::publish() {
+  board_.update([this](Status& status) {
+    for (std::int32_t s = 0; s < pool_.seats(); ++s) {
+      const auto index = static_cast<std::size_t>(s);
+      SeatStatus& seat = status.seats[index];
+      seat.seat = Seat(s);
+      seat.is_processing = pool_.use(Seat(s)) == kv::SeatUse::busy;
+      seat.resident = pool_.ledger().length(Seat(s));
+      if (seat.request != last_request_[index]) seat.request = last_request_[index];
+    }
+    for (const auto& sequence : running_) {
+      SeatStatus& seat = status.seats[static_cast<std::size_t>(sequence->seat().value)];
+      seat.prompt = sequence->prompt_length();
+      seat.prompt_cached = sequence->cached();
+      seat.prompt_processed =
+          std::min(sequence->computed(), sequence->prompt_length()) - sequence->cached();
+      seat.predicted = sequence->predicted();
+      seat.remaining = sequence->remaining();
+    }
+    status.n_processing = static_cast<std::int64_t>(running_.size());
+    status.n_waiting = waiting_count_.load(std::memory_order_relaxed);
+    status.cells_used = pool_.ledger().used();
+  });
+}
+
+bool Scheduler::tick() {
+  const Micros began = clock_.now();
+  const auto step_before = static_cast<std::int64_t>(stats_.steps_us.value());
+  drain_inbox();
+  if (stopping_now_.load(std::memory_order_acquire)) {
+    end_all(FinishReason::failed, FailureKind::stopping);
+  }
+  drop_abandoned();
+  bool worked = false;
+  if (!waiting_.empty() || !running_.empty()) {
+    const policy::View view = build_view();
+    policy::plan_worst_case(view, plan_);
+    if (const auto fault = policy::find_fault(view, plan_)) {
+      log_error("a plan does not respect its view: {}", *fault);
+      FERMATA_CHECK(false, "a plan does not respect its view");
+    }
+    // Rows first refer to running_ as it was viewed, so admissions append behind.
+    apply(plan_);
+    worked = step(plan_) || !plan_.admit.empty() || !plan_.evict.empty();
+  }
+  publish();
+  const std::int64_t in_step = static_cast<std::int64_t>(stats_.steps_us.value()) - step_before;
+  stats_.tick_us.add(static_cast<std::uint64_t>(
+      std::max<std::int64_t>((clock_.now() - began).value - in_step, 0)));
+  return worked;
+}
+
+void Scheduler::run() {
+  while (true) {
+    if (tick()) continue;
+    const bool done = waiting_.empty() && running_.empty();
+    if (done && stopping_.load(std::memory_order_acquire) && inbox_.size() == 0) return;
+    if (done || !stopping_.load(std::memory_order_acquire)) inbox_.wait();
+  }
+}
+
+}  // namespace fermata::scheduler

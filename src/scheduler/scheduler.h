@@ -1,0 +1,108 @@
+// The loop, and the only owner of sequences. One tick: drain the inbox, drop who went away, build
+// the view, plan, check the plan, apply it, one engine step, events.
+#pragma once
+
+#include "base/bounded_queue.h"
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "engine/vocabulary.h"
+#include "kv/pool.h"
+#include "policy/pace.h"
+#include "policy/policy.h"
+#include "scheduler/sequence.h"
+#include "scheduler/status.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+namespace fermata::scheduler {
+
+struct SchedulerOptions {
+  std::size_t waiting_max = 1024;  // Requests without a seat; more are refused at once.
+  std::size_t events_max = 256;    // Token events a client may leave unread.
+  Micros step_budget{0};           // See policy::View.
+};
+
+enum class SubmitOutcome : std::uint8_t {
+  accepted,    // Exactly one final event will come.
+  queue_full,  // Too many wait already. Nothing was taken.
+  stopping,    // The server shuts down. Nothing was taken.
+};
+
+class Scheduler {
+ public:
+  // The engine, vocabulary and clock outlive the scheduler.
+  Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabulary, const Clock& clock,
+            const SchedulerOptions& options);
+  ~Scheduler();
+
+  // --- Any thread ---
+
+  std::shared_ptr<EventChannel> open_channel();
+  // `submission` is moved from only when accepted. Submission::submitted is set here.
+  [[nodiscard]] SubmitOutcome submit(Submission& submission);
+  const StatusBoard& status() const { return board_; }
+  const SchedulerStats& stats() const { return stats_; }
+  // No more submissions; run() returns when every request is done.
+  void stop_gracefully();
+  // Every request ends as `stopping` at the next tick; run() returns then.
+  void stop_now();
+  // How long until a refused client may try again, from what was measured so far; 1 to 60.
+  std::int64_t retry_after_seconds() const;
+
+  // --- The scheduler thread ---
+
+  // One tick. False when there was nothing to do and nothing is left to do but wait for the inbox.
+  bool tick();
+  // Ticks until stopped, sleeping while there is nothing to do.
+  void run();
+
+ private:
+  void drain_inbox();
+  void enqueue(std::unique_ptr<Sequence> sequence);
+  void drop_abandoned();
+  void end_all(FinishReason reason, FailureKind failure);
+  policy::View build_view();
+  void view_waiting();
+  void apply(const policy::Plan& plan);
+  void admit(const policy::Admission& admission);
+  bool step(const policy::Plan& plan);
+  void account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took);
+  void take_results(const policy::Plan& plan);
+  void finish(Sequence& sequence, FinishReason reason, FailureKind failure);
+  void handle_no_room();
+  void handle_broken();
+  void remove_finished();
+  void publish();
+  Tokens cells_needed(const Request& request) const;
+
+  engine::Engine& engine_;
+  const engine::Vocabulary& vocabulary_;
+  const Clock& clock_;
+  const SchedulerOptions options_;
+  BoundedQueue<Submission> inbox_;
+  std::atomic<std::int64_t> waiting_count_{0};
+  std::atomic<bool> stopping_{false}, stopping_now_{false};
+  StatusBoard board_;
+  SchedulerStats stats_;
+
+  kv::Pool pool_;
+  policy::Pace pace_;
+  std::vector<std::unique_ptr<Sequence>> waiting_;  // By priority, then arrival.
+  std::vector<std::unique_ptr<Sequence>> running_;  // By admission; null: finished in this tick.
+  std::vector<std::shared_ptr<const Request>> last_request_;  // By seat, for /slots.
+  std::int32_t no_room_in_a_row_ = 0;
+
+  // Reused every tick, so that the step path does not allocate.
+  std::vector<Submission> drained_;
+  std::vector<policy::SeatView> seat_views_;
+  std::vector<policy::WaitingView> waiting_views_;
+  std::vector<policy::RunningView> running_views_;
+  std::vector<policy::PrefixView> prefixes_;
+  policy::Plan plan_;
+  std::vector<engine::RowGroup> groups_;
+  std::vector<engine::GroupResult> results_;
+};
+
+}  // namespace fermata::scheduler

@@ -1,0 +1,72 @@
+// What the scheduler shows to others: counters, and a snapshot of seats that HTTP threads copy.
+#pragma once
+
+#include "base/types.h"
+#include "core/geometry.h"
+#include "core/request.h"
+#include "engine/engine.h"
+#include "metrics/counters.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace fermata::scheduler {
+
+// Read by /metrics while the scheduler counts.
+struct SchedulerStats {
+  Counter prompt_tokens;         // Computed.
+  Counter prompt_tokens_cached;  // Taken over from resident cells.
+  Counter prompt_us;
+  Counter predicted_tokens;
+  Counter predicted_us;
+  Counter steps;
+  Counter steps_us;
+  Counter tick_us;              // Of ticks, without the engine's step.
+  Counter busy_seats_in_steps;  // Sum over steps.
+  Counter no_room_steps;        // The engine answered no_room though the ledger said it fits.
+  Counter broken_steps;
+  Counter requests_accepted, requests_refused_full;
+  Counter requests_finished, requests_cancelled, requests_failed;
+  Counter seats_evicted;
+  Gauge tokens_max;  // The longest sequence so far.
+};
+
+struct SeatStatus {
+  Seat seat;
+  bool is_processing = false;
+  std::shared_ptr<const Request> request;  // Of the present or, idle, the last sequence.
+  Tokens resident;                         // Cells it holds.
+  Tokens prompt, prompt_processed, prompt_cached;
+  Tokens predicted, remaining;  // remaining -1: no limit.
+};
+
+struct Status {
+  Geometry geometry;
+  engine::EngineLimits limits;
+  std::vector<SeatStatus> seats;  // By number.
+  std::int64_t n_processing = 0;
+  std::int64_t n_waiting = 0;
+  Tokens cells_used;
+};
+
+// One writer (the scheduler thread), any number of readers.
+class StatusBoard {
+ public:
+  Status read() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+  // `change` edits the status in place, under the lock; it must be quick.
+  template <class Change>
+  void update(Change change) {
+    const std::lock_guard lock(mutex_);
+    change(status_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Status status_;
+};
+
+}  // namespace fermata::scheduler

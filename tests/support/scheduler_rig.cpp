@@ -1,0 +1,87 @@
+#include "support/scheduler_rig.h"
+
+#include "base/check.h"
+
+#include <gtest/gtest.h>
+
+namespace fermata::testing {
+
+bool Client::read() {
+  scheduler::EventChannel::Taken taken;
+  channel->take(taken);
+  for (const TokenEvent& event : taken.tokens) {
+    text += event.text;
+    tokens.push_back(event);
+  }
+  const bool any = !taken.tokens.empty() || taken.final;
+  if (taken.final) {
+    ++n_final;
+    text += taken.final->text;
+    final = std::move(taken.final);
+  }
+  return any;
+}
+
+SchedulerRig::SchedulerRig(const RigSpec& spec) : vocabulary_(engine::fake::make_vocabulary()) {
+  engine::fake::FakeModelSpec model = spec.model;
+  model.clock = &clock_;
+  engine_ = std::make_unique<engine::fake::FakeEngine>(model, spec.geometry, spec.engine);
+  scheduler_ =
+      std::make_unique<scheduler::Scheduler>(*engine_, *vocabulary_, clock_, spec.scheduler);
+}
+
+std::unique_ptr<Client> SchedulerRig::submit(const Ask& ask) {
+  auto request = std::make_shared<Request>();
+  request->id = RequestId(next_id_++);
+  request->prompt = vocabulary_->tokenize(ask.prompt, true, true);
+  request->max_tokens = Tokens(ask.max_tokens);
+  request->stop = ask.stop;
+  request->cache_prompt = ask.cache_prompt;
+  request->seat = ask.seat;
+  request->priority = ask.priority;
+  request->sampling.temperature = ask.temperature;
+  request->sampling.seed = ask.seed;
+  request->sampling.grammar = ask.grammar;
+  request->sampling.n_probs = ask.n_probs;
+
+  auto client = std::make_unique<Client>();
+  client->id = request->id;
+  client->channel = scheduler_->open_channel();
+  scheduler::Submission submission;
+  if (ask.max_tokens != 0) {
+    auto sampler = vocabulary_->make_sampler(request->sampling, request->prompt);
+    FERMATA_CHECK(sampler.ok(), "the test asks for a grammar that the fake does not know");
+    submission.sampler = std::move(sampler).value();
+  }
+  submission.request = std::move(request);
+  submission.channel = client->channel;
+  client->outcome = scheduler_->submit(submission);
+  return client;
+}
+
+void SchedulerRig::run(const std::vector<Client*>& readers, int ticks_max) {
+  for (int i = 0; i < ticks_max; ++i) {
+    bool worked = scheduler_->tick();
+    for (Client* client : readers) worked |= client->read();
+    if (!worked) return;
+  }
+  FAIL() << "still busy after " << ticks_max << " ticks";
+}
+
+Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask, Tokens window) {
+  RigSpec spec;
+  spec.model = model;
+  spec.model.faults = {};
+  spec.model.cost = {};
+  spec.geometry.n_ctx = window;
+  spec.geometry.n_parallel = 1;
+  spec.engine.n_batch = spec.engine.n_ubatch = Tokens(4096);
+  SchedulerRig rig(spec);
+  Ask alone = ask;
+  alone.seat.reset();
+  const auto client = rig.submit(alone);
+  rig.run({client.get()});
+  return *client;
+}
+
+}  // namespace fermata::testing
