@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <memory>
+#include <mutex>
 
 #include <spdlog/async.h>
 #include <spdlog/sinks/basic_file_sink.h>
@@ -39,8 +40,20 @@ void install(const LogOptions& options, spdlog::sink_ptr sink) {
                                              spdlog::async_overflow_policy::overrun_oldest);
   logger->set_level(options.disabled ? spdlog::level::off : to_spdlog(options.level));
   logger->set_pattern(options.timestamps ? "%Y-%m-%d %H:%M:%S.%e %^%L%$ %v" : "%^%L%$ %v");
-  logger->flush_on(spdlog::level::warn);
+  logger->flush_on(spdlog::level::trace);  // By the logging thread: a line is read when it is new.
   spdlog::set_default_logger(std::move(logger));
+}
+
+// Null after stop_logging(). Before start_logging() spdlog's own logger would write to standard
+// output, which belongs to a program's results.
+spdlog::logger* current() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const spdlog::logger* logger = spdlog::default_logger_raw();
+    if (logger == nullptr || !logger->name().empty()) return;
+    spdlog::set_default_logger(spdlog::stderr_color_mt(logger_name));
+  });
+  return spdlog::default_logger_raw();
 }
 
 }  // namespace
@@ -59,12 +72,12 @@ bool start_logging(const LogOptions& options) {
 void stop_logging() { spdlog::shutdown(); }
 
 bool log_enabled(LogLevel level) {
-  spdlog::logger* logger = spdlog::default_logger_raw();
+  const spdlog::logger* logger = current();
   return logger != nullptr && logger->should_log(to_spdlog(level));
 }
 
 void log_line(LogLevel level, std::string_view line) {
-  if (spdlog::logger* logger = spdlog::default_logger_raw()) logger->log(to_spdlog(level), line);
+  if (spdlog::logger* logger = current()) logger->log(to_spdlog(level), line);
 }
 
 }  // namespace fermata

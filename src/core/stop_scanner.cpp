@@ -21,23 +21,37 @@ bool StopScanner::feed(std::string_view piece, std::string& released) {
     return false;
   }
   held_ += piece;
-  std::size_t best = std::string::npos;
-  for (const std::string& word : words_) {
-    const std::size_t at = held_.find(word);
-    if (at < best || (at == best && at != std::string::npos && word.size() > stop_word_.size())) {
-      best = at;
-      stop_word_ = word;
-    }
+  const Match match = first_match();
+  const std::size_t undecided = held_from(held_);
+  if (match.word == nullptr || undecided < match.at) {
+    released.assign(held_, 0, undecided);
+    held_.erase(0, undecided);
+    return false;
   }
-  const std::size_t shown = best != std::string::npos ? best : held_from(held_);
-  released.assign(held_, 0, shown);
-  held_.erase(0, shown);
-  if (best == std::string::npos) return false;
+  released.assign(held_, 0, match.at);
   held_.clear();
+  stop_word_ = *match.word;
   return true;
 }
 
-std::string StopScanner::flush() { return std::exchange(held_, std::string()); }
+std::string StopScanner::flush() {
+  const Match match = first_match();
+  if (match.word != nullptr) {
+    stop_word_ = *match.word;
+    held_.resize(match.at);
+  }
+  return std::exchange(held_, std::string());
+}
+
+StopScanner::Match StopScanner::first_match() const {
+  Match best;
+  for (const std::string& word : words_) {
+    const std::size_t at = held_.find(word);
+    if (at == std::string::npos) continue;
+    if (at < best.at || (at == best.at && word.size() > best.word->size())) best = {at, &word};
+  }
+  return best;
+}
 
 // Where the longest suffix of `text` begins that is the beginning of a word.
 std::size_t StopScanner::held_from(std::string_view text) const {

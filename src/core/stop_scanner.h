@@ -14,15 +14,23 @@ class StopScanner {
   explicit StopScanner(std::vector<std::string> words);
 
   // Takes the next piece. `released` is set to the bytes that can be shown now. True when a word
-  // was completed: the reply ended before it, stop_word() names it, nothing more may be fed.
-  // Of several words that match, the one that begins first wins, then the longest.
+  // was met: the reply ended before it, stop_word() names it, nothing more may be fed.
+  // Of several words that match, the one that begins first wins, however the text is cut: a word
+  // that is complete waits while one that began earlier can still come true. Of those that are
+  // complete at one place the longest is named.
   [[nodiscard]] bool feed(std::string_view piece, std::string& released);
 
-  // The reply ended without a word: what was held back.
+  // The reply ended: what was held back, up to a word that was waiting (stop_word() names it then).
   std::string flush();
+  // Empty as long as no word was met.
   const std::string& stop_word() const { return stop_word_; }
 
  private:
+  struct Match {
+    std::size_t at = std::string::npos;  // In held_; npos: none.
+    const std::string* word = nullptr;
+  };
+  Match first_match() const;
   std::size_t held_from(std::string_view text) const;
 
   std::vector<std::string> words_;

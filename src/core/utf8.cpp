@@ -11,7 +11,7 @@ constexpr std::string_view replacement = "\xEF\xBF\xBD";
 enum class Form : unsigned char { whole, cut, invalid };
 struct Scanned {
   Form form;
-  std::size_t length;  // Of the character; of what is there with `cut`; 1 with `invalid`.
+  std::size_t length;  // Of the character; `cut` and `invalid`: of its beginning, at least 1.
 };
 
 // The bytes that may follow a lead byte differ only in the second place (RFC 3629, section 4).
@@ -41,7 +41,7 @@ Scanned scan(std::string_view text) {
     const auto c = static_cast<unsigned char>(text[i]);
     const unsigned char low = i == 1 ? lead.second_low : 0x80;
     const unsigned char high = i == 1 ? lead.second_high : 0xBF;
-    if (c < low || c > high) return {Form::invalid, 1};
+    if (c < low || c > high) return {Form::invalid, i};
   }
   return {there == lead.length ? Form::whole : Form::cut, there};
 }

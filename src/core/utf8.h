@@ -9,11 +9,12 @@ namespace fermata {
 // True when `text` is well-formed UTF-8: no overlong forms, no surrogates, nothing cut.
 bool is_valid_utf8(std::string_view text);
 
-// The length of the longest prefix that does not end inside a character. Bytes that can never be
-// part of a character count as one each.
+// The length of the longest prefix that does not end inside a character that may still be whole.
 std::size_t whole_characters(std::string_view text);
 
-// `text` with every byte that is not part of a well-formed character replaced by U+FFFD.
+// `text` with U+FFFD in place of what is not well-formed: one for each longest beginning of a
+// character that broke off, one for each other byte. The practice of Unicode, section 3.9, and of
+// browsers and Python.
 std::string replace_invalid_utf8(std::string_view text);
 
 // Cuts a byte stream at character boundaries. The pieces concatenate to the text of the whole, and

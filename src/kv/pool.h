@@ -56,8 +56,8 @@ class Pool {
   std::span<const TokenId> tokens(Seat seat) const;
   Micros last_used(Seat seat) const;
 
-  // Cells not promised and not held, idle seats counted as held. Per pool, or in the split layout
-  // within the seat alone.
+  // Cells not promised and not held, idle seats counted as held. Of the whole pool: in the split
+  // layout it tells nothing about a seat.
   Tokens unpromised() const;
   // Cells that busy seats hold.
   Tokens used_by_busy() const;

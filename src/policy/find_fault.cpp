@@ -1,6 +1,7 @@
 #include "policy/policy.h"
 
 #include <algorithm>
+#include <array>
 #include <bitset>
 
 namespace fermata::policy {
@@ -25,17 +26,15 @@ class Checker {
   }
 
   std::optional<std::string> admissions(const Plan& plan) {
-    Tokens promised{0};
     std::vector<RequestId> seen;
     for (const Admission& admission : plan.admit) {
       if (std::find(seen.begin(), seen.end(), admission.id) != seen.end()) {
         return "admits one request twice";
       }
       seen.push_back(admission.id);
-      if (auto fault = one(admission, promised)) return fault;
+      if (auto fault = one(admission)) return fault;
     }
-    if (view_.layout == Layout::pooled && promised > Tokens(0) &&
-        promised > view_.cells - view_.cells_busy - view_.cells_outstanding) {
+    if (view_.layout == Layout::pooled && fresh_ > Tokens(0) && least_committed() > view_.cells) {
       return "promises more cells than the pool can free";
     }
     return std::nullopt;
@@ -63,7 +62,7 @@ class Checker {
   bool exists(Seat seat) const { return seat.value >= 0 && bit(seat) < view_.seats.size(); }
   const SeatView& view(Seat seat) const { return view_.seats[bit(seat)]; }
 
-  std::optional<std::string> one(const Admission& admission, Tokens& promised) {
+  std::optional<std::string> one(const Admission& admission) {
     const auto waiting = std::find_if(view_.waiting.begin(), view_.waiting.end(),
                                       [&](const WaitingView& w) { return w.id == admission.id; });
     if (waiting == view_.waiting.end()) return "admits a request that does not wait";
@@ -86,14 +85,29 @@ class Checker {
     if (admission.reuse > Tokens(0) && (gone_.test(bit(from)) || taken_.test(bit(from)))) {
       return "reuses cells that the plan drops";
     }
-    const bool from_busy = admission.source && view(from).use == SeatUse::busy;
-    promised += std::max(waiting->need - (from_busy ? admission.reuse : Tokens(0)), Tokens(0));
+    fresh_ += std::max(waiting->need - admission.reuse, Tokens(0));
+    reused_[bit(from)] = std::max(reused_[bit(from)], admission.reuse);
     taken_.set(bit(admission.seat));
     return std::nullopt;
   }
 
+  // Cells held and promised once the plan is applied. What idle seats hold in common is left out,
+  // since the view does not tell it: the truth may be more, never less.
+  Tokens least_committed() const {
+    Tokens out = view_.cells_busy + view_.cells_outstanding + fresh_;
+    for (const SeatView& seat : view_.seats) {
+      if (seat.use != SeatUse::idle || gone_.test(bit(seat.seat))) continue;
+      // Only prefixes are shared, so the cells that a seat holds alone are its last.
+      const Tokens kept = taken_.test(bit(seat.seat)) ? reused_[bit(seat.seat)] : seat.length;
+      out += std::max(kept - (seat.length - seat.exclusive), Tokens(0));
+    }
+    return out;
+  }
+
   const View& view_;
   SeatBits gone_, taken_;
+  Tokens fresh_{0};                                  // Promised beyond what is reused.
+  std::array<Tokens, n_parallel_max + 1> reused_{};  // By the seat that it is reused from.
 };
 
 }  // namespace

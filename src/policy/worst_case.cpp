@@ -156,10 +156,12 @@ bool is_continuation(const SeatView& seat, Tokens kept) { return kept * 4 >= sea
 std::vector<Admission> choices(const WaitingView& waiting, const Draft& draft) {
   std::vector<Admission> out;
   if (waiting.seat) {
-    const PrefixView prefix = waiting.prefixes.empty()
-                                  ? PrefixView{}
-                                  : waiting.prefixes[static_cast<std::size_t>(waiting.seat->value)];
-    out.push_back({waiting.id, *waiting.seat, std::nullopt, prefix.own});
+    // What this plan evicted is nothing to start from.
+    const bool untouched = draft.use(*waiting.seat) == draft.seat_view(*waiting.seat).use;
+    const auto index = static_cast<std::size_t>(waiting.seat->value);
+    if (untouched) {
+      out.push_back({waiting.id, *waiting.seat, std::nullopt, waiting.prefixes[index].own});
+    }
     out.push_back({waiting.id, *waiting.seat, std::nullopt, Tokens(0)});
     return out;
   }

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fermata::scheduler {
@@ -21,7 +22,7 @@ void EventChannel::push(TokenEvent event) {
   FERMATA_CHECK(!finished_, "an event after the final one");
   FERMATA_CHECK(content_.tokens.size() < limit_, "an event for a channel without room");
   content_.tokens.push_back(std::move(event));
-  if (wake_) wake_();
+  if (wake_ && content_.tokens.size() >= wake_at_) wake_();
 }
 
 void EventChannel::progress(const ProgressEvent& event) {
@@ -39,30 +40,27 @@ void EventChannel::finish(FinalEvent event) {
   if (wake_) wake_();
 }
 
-void EventChannel::wake_with(std::function<void()> wake) {
+void EventChannel::wake_with(std::function<void()> wake, std::size_t tokens) {
   const std::lock_guard lock(mutex_);
   wake_ = std::move(wake);
+  wake_at_ = std::clamp<std::size_t>(tokens, 1, std::max<std::size_t>(limit_ / 2, 1));
 }
 
 void EventChannel::take(Taken& out) {
   out.tokens.clear();
   out.progress.reset();
   out.final.reset();
-  bool was_full = false;
-  {
-    const std::lock_guard lock(mutex_);
-    was_full = content_.tokens.size() >= limit_;
-    std::swap(out, content_);
-  }
-  if (was_full) poke_scheduler_();
+  const std::lock_guard lock(mutex_);
+  const bool was_full = content_.tokens.size() >= limit_;
+  std::swap(out, content_);
+  // Under the lock: once finish() has returned, the scheduler may be gone.
+  if (was_full && !finished_) poke_scheduler_();
 }
 
 void EventChannel::abandon() {
-  {
-    const std::lock_guard lock(mutex_);
-    wake_ = nullptr;
-    if (finished_) return;
-  }
+  const std::lock_guard lock(mutex_);
+  wake_ = nullptr;
+  if (finished_) return;
   abandoned_.store(true, std::memory_order_release);
   poke_scheduler_();
 }

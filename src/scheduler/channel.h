@@ -18,7 +18,7 @@ namespace fermata::scheduler {
 class EventChannel {
  public:
   // REQUIRES: limit >= 1. `poke_scheduler` is called from the reader's thread when the scheduler
-  // may go on with this request, or must drop it.
+  // may go on with this request, or must drop it; never after finish(). It must not call back.
   EventChannel(std::size_t limit, std::function<void()> poke_scheduler);
 
   // --- Scheduler's side ---
@@ -35,8 +35,9 @@ class EventChannel {
 
   // --- Reader's side ---
 
-  // Called from the scheduler thread after each change until the next take(); must be cheap.
-  void wake_with(std::function<void()> wake);
+  // `wake` is called from the scheduler thread when at least `tokens` token events wait (or half of
+  // the limit), after progress and at the end; it must be cheap and must not call back.
+  void wake_with(std::function<void()> wake, std::size_t tokens = 1);
 
   struct Taken {
     std::vector<TokenEvent> tokens;
@@ -56,6 +57,7 @@ class EventChannel {
   Taken content_;
   bool finished_ = false;
   std::function<void()> wake_;
+  std::size_t wake_at_ = 1;
 };
 
 }  // namespace fermata::scheduler

@@ -82,13 +82,14 @@ std::optional<FinishReason> Sequence::accept(engine::Sampled sampled,
 
 void Sequence::finish(FinishReason reason, FailureKind failure, Tokens window, Micros now) {
   FinalEvent event;
+  event.text = scanner_.flush();
+  const bool complete = reason == FinishReason::eos || reason == FinishReason::limit ||
+                        reason == FinishReason::window;
+  // A stop word that waited for a longer one was met all the same.
+  if (complete && !scanner_.stop_word().empty()) reason = FinishReason::word;
+  if (reason == FinishReason::word) event.stop_word = scanner_.stop_word();
   event.reason = reason;
   event.failure = failure;
-  if (reason == FinishReason::word) {
-    event.stop_word = scanner_.stop_word();
-  } else {
-    event.text = scanner_.flush();
-  }
   event.truncated = reason == FinishReason::window;
   event.prompt_tokens = prompt_length();
   event.window = window;

@@ -57,6 +57,10 @@ class StatusBoard {
     const std::lock_guard lock(mutex_);
     return status_;
   }
+  engine::EngineLimits limits() const {
+    const std::lock_guard lock(mutex_);
+    return status_.limits;
+  }
   // `change` edits the status in place, under the lock; it must be quick.
   template <class Change>
   void update(Change change) {

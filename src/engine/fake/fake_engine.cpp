@@ -85,11 +85,11 @@ void FakeEngine::check_groups(std::span<const RowGroup> groups) const {
   std::bitset<n_parallel_max + 1> seen;
   Tokens rows{0};
   for (const RowGroup& group : groups) {
+    FERMATA_CHECK(group.first == position(group.seat), "rows do not continue their sequence");
     const auto index = static_cast<std::size_t>(group.seat.value);
     FERMATA_CHECK(!seen.test(index), "two groups of one seat in a step");
     seen.set(index);
     FERMATA_CHECK(!group.tokens.empty(), "a group without rows");
-    FERMATA_CHECK(group.first == position(group.seat), "rows do not continue their sequence");
     const Tokens k{static_cast<std::int64_t>(group.tokens.size())};
     FERMATA_CHECK(group.first + k <= limits_.window, "rows beyond the window");
     for (TokenId token : group.tokens) {

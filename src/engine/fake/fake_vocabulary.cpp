@@ -72,6 +72,7 @@ class FakeVocabulary final : public Vocabulary {
   }
   std::string_view piece_with_special(TokenId token) const override {
     if (raw(token) < n_byte_tokens) return piece(token);
+    FERMATA_CHECK(raw(token) < n_vocab, "a token outside the vocabulary");
     return control_text[static_cast<std::size_t>(raw(token) - n_byte_tokens)];
   }
   std::vector<TokenId> tokenize(std::string_view text, bool, bool parse_special) const override {

@@ -1,0 +1,173 @@
+#include "api/chat.h"
+
+#include "api/error.h"
+#include "api/launch.h"
+#include "base/clock.h"
+#include "base/random.h"
+
+#include <algorithm>
+#include <array>
+
+namespace fermata::api {
+namespace {
+
+constexpr std::size_t messages_max = 16'384;
+constexpr auto roles =
+    std::to_array<std::string_view>({"system", "developer", "user", "assistant", "tool"});
+
+void check_content(const Json& message, const std::string& where) {
+  const auto content = message.find("content");
+  if (content == message.end() || content->is_null()) {
+    if (message.contains("tool_calls") || message.value("role", "") == "assistant") return;
+    throw bad_request(where + ".content: is missing");
+  }
+  if (content->is_string()) return;
+  if (!content->is_array()) {
+    throw bad_request(where + ".content: must be a text or a list of parts");
+  }
+  for (const Json& part : *content) {
+    if (!part.is_object()) throw bad_request(where + ".content: a part must be an object");
+    const Fields fields(part);
+    const std::string type = fields.string("type", "");
+    if (type != "text") {
+      throw bad_request(where + ".content: part type '" + type + "' is not supported");
+    }
+    if (!part.contains("text") || !part["text"].is_string()) {
+      throw bad_request(where + ".content: a text part needs a text");
+    }
+  }
+}
+
+// The messages as the template wants them, each checked.
+Json read_messages(const Fields& fields) {
+  const Json* messages = fields.find("messages");
+  if (messages == nullptr) throw bad_request("messages: is missing");
+  if (!messages->is_array() || messages->empty()) {
+    throw bad_request("messages: must be a list of at least one message");
+  }
+  if (messages->size() > messages_max) {
+    throw bad_request("messages: more than " + std::to_string(messages_max));
+  }
+  Json out = Json::array();
+  for (std::size_t i = 0; i < messages->size(); ++i) {
+    Json message = (*messages)[i];
+    const std::string where = "messages[" + std::to_string(i) + "]";
+    if (!message.is_object()) throw bad_request(where + ": must be an object");
+    if (!message.contains("role") || !message["role"].is_string()) {
+      throw bad_request(where + ".role: must be a text");
+    }
+    const auto role = message["role"].get<std::string>();
+    if (std::find(roles.begin(), roles.end(), role) == roles.end()) {
+      throw bad_request(where + ".role: '" + role + "' is not a role");
+    }
+    check_content(message, where);
+    // OpenAI's newer name for the same part; templates know the older one.
+    if (role == "developer") message["role"] = "system";
+    out.push_back(std::move(message));
+  }
+  return out;
+}
+
+engine::ChatPrompt render(const Json& body, const Context& context) {
+  const Fields fields(body);
+  engine::ChatInput input;
+  const Json messages = read_messages(fields);
+  input.messages_json = dump(messages);
+  input.add_generation_prompt = fields.boolean("add_generation_prompt", true);
+  if (const Json* kwargs = fields.find("chat_template_kwargs")) {
+    if (!kwargs->is_object()) throw bad_request("chat_template_kwargs: must be an object");
+    for (const auto& [key, value] : kwargs->items()) input.template_kwargs[key] = dump(value);
+  }
+  input.reasoning_format = context.settings->chat.reasoning_format;
+  auto prompt = context.vocabulary->apply_template(input);
+  if (!prompt) throw bad_request("messages: " + prompt.error().message);
+  return std::move(prompt).value();
+}
+
+class ChatFormat final : public ReplyFormat {
+ public:
+  ChatFormat(const Context& context, bool usage)
+      : usage_(usage),
+        base_{{"id", "chatcmpl-" + random_alphanumeric(32)},
+              {"object", "chat.completion.chunk"},
+              {"created", wall_clock_seconds()},
+              {"model", context.model_name},
+              {"system_fingerprint", context.build}} {
+    // Every token's chunk is the same but for its text.
+    const std::string rest = dump(base_);
+    chunk_head_ = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":";
+    chunk_tail_ = "},\"finish_reason\":null}]," + rest.substr(1) + "\n\n";
+  }
+
+  void begin(std::string& out) override {
+    append_event(out, dump(chunk({{"role", "assistant"}, {"content", ""}}, nullptr)));
+  }
+  void token(const TokenEvent&, std::string_view text, std::string& out) override {
+    if (text.empty()) return;
+    out += chunk_head_;
+    append_quoted(out, text);
+    out += chunk_tail_;
+  }
+  void end(const Outcome& outcome, std::string_view tail, std::string& out) override {
+    const FinalEvent& final = *outcome.final;
+    if (!tail.empty()) append_event(out, dump(chunk({{"content", tail}}, nullptr)));
+    Json last = chunk(Json::object(), finish_reason_name(final.reason));
+    if (!usage_) last["timings"] = timings_json(final.timings);
+    append_event(out, dump(last));
+    if (usage_) {
+      Json extra = base_;
+      extra["choices"] = Json::array();
+      extra["usage"] = usage_json(final.timings, final.prompt_tokens);
+      extra["timings"] = timings_json(final.timings);
+      append_event(out, dump(extra));
+    }
+    append_event(out, "[DONE]");
+  }
+  std::string whole(const Outcome& outcome) override {
+    const FinalEvent& final = *outcome.final;
+    Json out = base_;
+    out["object"] = "chat.completion";
+    Json choice = {{"index", 0},
+                   {"message", {{"role", "assistant"}, {"content", outcome.text}}},
+                   {"finish_reason", finish_reason_name(final.reason)}};
+    out["choices"] = Json::array({choice});
+    out["usage"] = usage_json(final.timings, final.prompt_tokens);
+    out["timings"] = timings_json(final.timings);
+    return dump(out);
+  }
+
+ private:
+  Json chunk(const Json& delta, const Json& finish_reason) const {
+    Json out = {
+        {"choices",
+         Json::array({{{"index", 0}, {"delta", delta}, {"finish_reason", finish_reason}}})}};
+    out.update(base_);
+    return out;
+  }
+
+  bool usage_;
+  Json base_;
+  std::string chunk_head_, chunk_tail_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> chat_completion(const Json& body, const Context& context) {
+  const Fields fields(body);
+  refuse_unsupported(fields, {"n", "n_cmpl", "n_probs", "logprobs", "tools", "functions", "lora",
+                              "response_format", "return_progress", "timings_per_token"});
+  Request request = read_request(fields, context);
+  const engine::ChatPrompt prompt = render(body, context);
+  request.prompt = context.vocabulary->tokenize(prompt.prompt, true, true);
+  request.stop.insert(request.stop.end(), prompt.stop.begin(), prompt.stop.end());
+  return launch(context, std::move(request),
+                std::make_unique<ChatFormat>(context, wants_usage(fields)),
+                read_generation_options(fields, context));
+}
+
+std::unique_ptr<Exchange> apply_template(const Json& body, const Context& context) {
+  const engine::ChatPrompt prompt = render(body, context);
+  return ready_exchange(Head{}, dump({{"prompt", prompt.prompt}}));
+}
+
+}  // namespace fermata::api

@@ -1,0 +1,213 @@
+#include "api/completion.h"
+
+#include "api/error.h"
+#include "api/launch.h"
+#include "api/sampling_fields.h"
+#include "base/clock.h"
+#include "base/random.h"
+
+#include <algorithm>
+
+namespace fermata::api {
+namespace {
+
+const char* stop_type_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::eos:
+      return "eos";
+    case FinishReason::word:
+      return "word";
+    case FinishReason::limit:
+    case FinishReason::window:
+      return "limit";
+    case FinishReason::cancelled:
+    case FinishReason::failed:
+      return "none";
+  }
+  return "none";
+}
+
+Json raw_tokens(const std::vector<TokenId>& tokens) {
+  Json out = Json::array();
+  for (TokenId token : tokens) out.push_back(raw(token));
+  return out;
+}
+
+std::int64_t seat_number(const FinalEvent& final) { return final.seat ? final.seat->value : -1; }
+
+class NativeFormat final : public ReplyFormat {
+ public:
+  NativeFormat(const Context& context, bool return_tokens)
+      : context_(context), return_tokens_(return_tokens) {}
+
+  void begin(std::string&) override {}
+  void token(const TokenEvent& event, std::string_view text, std::string& out) override {
+    ++n_;
+    if (text.empty() && !return_tokens_) return;
+    out += "data: {\"index\":0,\"content\":";
+    append_quoted(out, text);
+    out += ",\"tokens\":[";
+    if (return_tokens_) out += std::to_string(raw(event.token));
+    out += "],\"stop\":false,\"tokens_predicted\":" + std::to_string(n_) + "}\n\n";
+  }
+  void end(const Outcome& outcome, std::string_view tail, std::string& out) override {
+    append_event(out, dump(final_json(outcome, std::string(tail), {})));
+  }
+  std::string whole(const Outcome& outcome) override {
+    return dump(final_json(outcome, outcome.text, outcome.tokens));
+  }
+
+ private:
+  Json final_json(const Outcome& outcome, const std::string& content,
+                  const std::vector<TokenId>& tokens) const {
+    const FinalEvent& final = *outcome.final;
+    const Request& request = *outcome.request;
+    const Timings& timings = final.timings;
+    Json settings = sampling_json(request.sampling);
+    settings["n_predict"] = request.max_tokens.value;
+    settings["stop"] = request.stop;
+    return {{"index", 0},
+            {"content", content},
+            {"tokens", return_tokens_ ? raw_tokens(tokens) : Json::array()},
+            {"id_slot", seat_number(final)},
+            {"stop", true},
+            {"model", context_.model_name},
+            {"tokens_predicted", timings.predicted.value},
+            {"tokens_evaluated", final.prompt_tokens.value},
+            {"generation_settings", settings},
+            {"prompt", context_.vocabulary->detokenize(request.prompt)},
+            {"has_new_line", outcome.text.find('\n') != std::string::npos},
+            {"truncated", final.truncated},
+            {"stop_type", stop_type_name(final.reason)},
+            {"stopping_word", final.stop_word},
+            {"tokens_cached", (final.prompt_tokens + timings.predicted).value},
+            {"timings", timings_json(timings)}};
+  }
+
+  const Context& context_;
+  bool return_tokens_;
+  std::int64_t n_ = 0;
+};
+
+class OpenAiCompletionFormat final : public ReplyFormat {
+ public:
+  OpenAiCompletionFormat(const Context& context, bool usage)
+      : context_(context),
+        usage_(usage),
+        id_("cmpl-" + random_alphanumeric(32)),
+        created_(wall_clock_seconds()) {}
+
+  void begin(std::string&) override {}
+  void token(const TokenEvent&, std::string_view text, std::string& out) override {
+    if (!text.empty()) append_event(out, dump(chunk(std::string(text), nullptr)));
+  }
+  void end(const Outcome& outcome, std::string_view tail, std::string& out) override {
+    const FinalEvent& final = *outcome.final;
+    Json last = chunk(std::string(tail), finish_reason_name(final.reason));
+    if (!usage_) last["timings"] = timings_json(final.timings);
+    append_event(out, dump(last));
+    if (usage_) {
+      Json extra = base("text_completion");
+      extra["choices"] = Json::array();
+      extra["usage"] = usage_json(final.timings, final.prompt_tokens);
+      extra["timings"] = timings_json(final.timings);
+      append_event(out, dump(extra));
+    }
+    append_event(out, "[DONE]");
+  }
+  std::string whole(const Outcome& outcome) override {
+    const FinalEvent& final = *outcome.final;
+    Json out = chunk(outcome.text, finish_reason_name(final.reason));
+    out["usage"] = usage_json(final.timings, final.prompt_tokens);
+    out["timings"] = timings_json(final.timings);
+    return dump(out);
+  }
+
+ private:
+  Json base(const char* object) const {
+    return {{"id", id_},
+            {"object", object},
+            {"created", created_},
+            {"model", context_.model_name},
+            {"system_fingerprint", context_.build}};
+  }
+  Json chunk(const std::string& text, const Json& finish_reason) const {
+    Json out = base("text_completion");
+    Json choice = {
+        {"text", text}, {"index", 0}, {"logprobs", nullptr}, {"finish_reason", finish_reason}};
+    out["choices"] = Json::array({choice});
+    return out;
+  }
+
+  const Context& context_;
+  bool usage_;
+  std::string id_;
+  std::int64_t created_;
+};
+
+TokenId read_token(const Json& value, const engine::Vocabulary& vocabulary) {
+  const auto token = value.get<std::int64_t>();
+  if (token < 0 || token >= vocabulary.size()) {
+    throw bad_request("prompt: token " + value.dump() + " is not in the vocabulary");
+  }
+  return TokenId{static_cast<std::int32_t>(token)};
+}
+
+std::unique_ptr<Exchange> complete(const Json& body, const Context& context,
+                                   std::unique_ptr<ReplyFormat> format) {
+  const Fields fields(body);
+  refuse_unsupported(
+      fields, {"n", "n_cmpl", "n_probs", "logprobs", "echo", "suffix", "lora", "response_format",
+               "response_fields", "return_progress", "timings_per_token"});
+  const Json* prompt = fields.find("prompt");
+  if (prompt == nullptr) throw bad_request("prompt: is missing");
+  Request request = read_request(fields, context);
+  request.prompt = read_prompt(*prompt, *context.vocabulary);
+  return launch(context, std::move(request), std::move(format),
+                read_generation_options(fields, context));
+}
+
+}  // namespace
+
+std::vector<TokenId> read_prompt(const Json& prompt, const engine::Vocabulary& vocabulary) {
+  std::vector<TokenId> out;
+  if (prompt.is_string()) {
+    out = vocabulary.tokenize(prompt.get<std::string>(), true, true);
+  } else if (prompt.is_array()) {
+    bool first = true;
+    for (const Json& part : prompt) {
+      if (part.is_number_integer()) {
+        out.push_back(read_token(part, vocabulary));
+      } else if (part.is_string()) {
+        const auto tokens = vocabulary.tokenize(part.get<std::string>(), first, true);
+        out.insert(out.end(), tokens.begin(), tokens.end());
+      } else {
+        throw bad_request("prompt: a list must hold texts and token ids");
+      }
+      first = false;
+    }
+    const bool texts_only =
+        !prompt.empty() &&
+        std::all_of(prompt.begin(), prompt.end(), [](const Json& p) { return p.is_string(); });
+    if (texts_only && prompt.size() > 1) {
+      throw ApiError{.type = ErrorType::not_supported,
+                     .message = "prompt: several prompts in one request are not supported yet"};
+    }
+  } else {
+    throw bad_request("prompt: must be a text or a list of texts and token ids");
+  }
+  if (out.empty() && vocabulary.special().bos) out.push_back(*vocabulary.special().bos);
+  return out;
+}
+
+std::unique_ptr<Exchange> native_completion(const Json& body, const Context& context) {
+  const bool return_tokens = Fields(body).boolean("return_tokens", false);
+  return complete(body, context, std::make_unique<NativeFormat>(context, return_tokens));
+}
+
+std::unique_ptr<Exchange> openai_completion(const Json& body, const Context& context) {
+  const bool usage = wants_usage(Fields(body));
+  return complete(body, context, std::make_unique<OpenAiCompletionFormat>(context, usage));
+}
+
+}  // namespace fermata::api

@@ -1,0 +1,26 @@
+// What the routes need of the rest of the server. Built by app, constant for the service's life.
+#pragma once
+
+#include "core/sampling_params.h"
+#include "engine/model.h"
+#include "engine/vocabulary.h"
+#include "scheduler/scheduler.h"
+#include "settings/settings.h"
+
+#include <string>
+#include <vector>
+
+namespace fermata::api {
+
+// All pointers are non-owning and outlive the service.
+struct Context {
+  const settings::Settings* settings = nullptr;
+  const engine::Vocabulary* vocabulary = nullptr;
+  const engine::ModelInfo* model = nullptr;
+  scheduler::Scheduler* scheduler = nullptr;
+  std::string model_name;    // What replies call the model: the alias, or the file's name.
+  std::string build;         // "fermata 0.1.0 (libllama v0.4.0)".
+  std::int64_t started = 0;  // Seconds since 1970.
+};
+
+}  // namespace fermata::api

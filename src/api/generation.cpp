@@ -1,0 +1,148 @@
+#include "api/generation.h"
+
+#include "api/error.h"
+#include "core/utf8.h"
+
+#include <cmath>
+#include <utility>
+
+namespace fermata::api {
+namespace {
+
+class GenerationExchange final : public Exchange {
+ public:
+  GenerationExchange(std::shared_ptr<const Request> request,
+                     std::shared_ptr<scheduler::EventChannel> channel,
+                     std::unique_ptr<ReplyFormat> format, const GenerationOptions& options)
+      : request_(std::move(request)),
+        channel_(std::move(channel)),
+        format_(std::move(format)),
+        options_(options) {}
+
+  ~GenerationExchange() override {
+    if (!done_) channel_->abandon();
+  }
+  GenerationExchange(const GenerationExchange&) = delete;
+  GenerationExchange& operator=(const GenerationExchange&) = delete;
+
+  Piece pull() override {
+    Piece piece;
+    if (done_) return piece;
+    if (options_.stream && !head_sent_) {
+      // Whatever could be the client's mistake was checked before the request was queued, so the
+      // head goes out at once and the client sees that it is served.
+      head_sent_ = true;
+      piece.head = Head{.content_type = "text/event-stream", .headers = {}, .stream = true};
+      format_->begin(piece.body);
+    }
+    channel_->take(taken_);
+    for (const TokenEvent& event : taken_.tokens) take_token(event, piece.body);
+    if (taken_.final) take_final(*taken_.final, piece);
+    return piece;
+  }
+
+  void wake_with(std::function<void()> wake) override {
+    // A reply that is not streamed has nothing to send before its end: fewer, larger turns.
+    channel_->wake_with(std::move(wake), options_.stream ? 1 : tokens_per_turn);
+  }
+  std::string_view ping() const override { return ":\n\n"; }
+  int ping_interval_seconds() const override {
+    return options_.stream ? options_.ping_interval_s : 0;
+  }
+
+ private:
+  static constexpr std::size_t tokens_per_turn = 64;
+
+  void take_token(const TokenEvent& event, std::string& out) {
+    const std::string text = cutter_.feed(event.text);
+    outcome_.text += text;
+    outcome_.tokens.push_back(event.token);
+    if (options_.stream) format_->token(event, text, out);
+  }
+
+  void take_final(const FinalEvent& final, Piece& piece) {
+    done_ = piece.done = true;
+    if (final.reason == FinishReason::failed) {
+      fail(error_of(final), piece);
+      return;
+    }
+    std::string tail = cutter_.feed(final.text);
+    tail += cutter_.flush();
+    outcome_.text += tail;
+    outcome_.request = request_.get();
+    outcome_.final = &final;
+    if (options_.stream) {
+      format_->end(outcome_, tail, piece.body);
+    } else {
+      piece.head = Head{};
+      piece.body = format_->whole(outcome_);
+    }
+  }
+
+  void fail(const ApiError& error, Piece& piece) {
+    if (options_.stream) {
+      append_event(piece.body, error_json(error));
+      return;
+    }
+    piece = error_exchange(error)->pull();
+  }
+
+  std::shared_ptr<const Request> request_;
+  std::shared_ptr<scheduler::EventChannel> channel_;
+  std::unique_ptr<ReplyFormat> format_;
+  GenerationOptions options_;
+  scheduler::EventChannel::Taken taken_;
+  Utf8Cutter cutter_;
+  Outcome outcome_;
+  bool head_sent_ = false;
+  bool done_ = false;
+};
+
+double ms(Micros time) { return static_cast<double>(time.value) / 1000.0; }
+
+// 0 where the quotient says nothing: a client's JSON holds finite numbers only.
+double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
+
+}  // namespace
+
+std::unique_ptr<Exchange> generation_exchange(std::shared_ptr<const Request> request,
+                                              std::shared_ptr<scheduler::EventChannel> channel,
+                                              std::unique_ptr<ReplyFormat> format,
+                                              const GenerationOptions& options) {
+  return std::make_unique<GenerationExchange>(std::move(request), std::move(channel),
+                                              std::move(format), options);
+}
+
+void append_event(std::string& out, std::string_view json) {
+  out += "data: ";
+  out += json;
+  out += "\n\n";
+}
+
+Json timings_json(const Timings& timings) {
+  const double prompt_ms = ms(timings.prompt_time), predicted_ms = ms(timings.predicted_time);
+  const auto prompt_n = static_cast<double>(timings.prompt_computed.value);
+  const auto predicted_n = static_cast<double>(timings.predicted.value);
+  return {{"cache_n", timings.prompt_cached.value},
+          {"prompt_n", timings.prompt_computed.value},
+          {"prompt_ms", prompt_ms},
+          {"prompt_per_token_ms", ratio(prompt_ms, prompt_n)},
+          {"prompt_per_second", ratio(prompt_n * 1000.0, prompt_ms)},
+          {"predicted_n", timings.predicted.value},
+          {"predicted_ms", predicted_ms},
+          {"predicted_per_token_ms", ratio(predicted_ms, predicted_n)},
+          {"predicted_per_second", ratio(predicted_n * 1000.0, predicted_ms)}};
+}
+
+Json usage_json(const Timings& timings, Tokens prompt) {
+  return {{"completion_tokens", timings.predicted.value},
+          {"prompt_tokens", prompt.value},
+          {"total_tokens", (prompt + timings.predicted).value},
+          {"prompt_tokens_details", {{"cached_tokens", timings.prompt_cached.value}}}};
+}
+
+std::string_view finish_reason_name(FinishReason reason) {
+  return reason == FinishReason::limit || reason == FinishReason::window ? "length" : "stop";
+}
+
+}  // namespace fermata::api

@@ -1,0 +1,58 @@
+// One generation as an answer: events of its channel in, bytes of one API flavour out.
+#pragma once
+
+#include "api/context.h"
+#include "api/exchange.h"
+#include "api/fields.h"
+#include "core/events.h"
+#include "core/request.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fermata::api {
+
+// Everything a flavour needs to word the end of a reply.
+struct Outcome {
+  const Request* request = nullptr;
+  const FinalEvent* final = nullptr;
+  std::string text;  // The whole reply, valid UTF-8.
+  std::vector<TokenId> tokens;
+};
+
+// How one API words a reply. Called on an I/O thread, one call at a time.
+class ReplyFormat {
+ public:
+  virtual ~ReplyFormat() = default;
+  // Stream: what comes before the first token, if anything.
+  virtual void begin(std::string& out) = 0;
+  // Stream: a token with the text it released, which may be empty.
+  virtual void token(const TokenEvent& event, std::string_view text, std::string& out) = 0;
+  // Stream: the end. `tail` is text that no token event carried; outcome.text includes it.
+  virtual void end(const Outcome& outcome, std::string_view tail, std::string& out) = 0;
+  // The one JSON body of a reply that is not streamed.
+  virtual std::string whole(const Outcome& outcome) = 0;
+};
+
+struct GenerationOptions {
+  bool stream = false;
+  int ping_interval_s = 30;  // Below 1: none.
+};
+
+// Takes over a submitted request.
+std::unique_ptr<Exchange> generation_exchange(std::shared_ptr<const Request> request,
+                                              std::shared_ptr<scheduler::EventChannel> channel,
+                                              std::unique_ptr<ReplyFormat> format,
+                                              const GenerationOptions& options);
+
+// "data: {json}\n\n"
+void append_event(std::string& out, std::string_view json);
+
+Json timings_json(const Timings& timings);
+Json usage_json(const Timings& timings, Tokens prompt);
+// "stop" or "length", as OpenAI words it.
+std::string_view finish_reason_name(FinishReason reason);
+
+}  // namespace fermata::api

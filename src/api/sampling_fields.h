@@ -1,0 +1,20 @@
+// The sampling fields of a request, with llama-server's names, aliases and defaults. Values that
+// no sampler could use are refused by name, never passed on.
+#pragma once
+
+#include "api/context.h"
+#include "api/fields.h"
+#include "core/sampling_params.h"
+
+namespace fermata::api {
+
+// The server's own defaults as parameters.
+SamplingParams default_sampling(const settings::SamplingSettings& settings);
+
+// `window` bounds how far back penalties may look.
+SamplingParams read_sampling(const Fields& fields, const Context& context, Tokens window);
+
+// The parameters as `generation_settings` and /props show them.
+Json sampling_json(const SamplingParams& params);
+
+}  // namespace fermata::api

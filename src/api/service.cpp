@@ -1,0 +1,174 @@
+#include "api/service.h"
+
+#include "api/chat.h"
+#include "api/completion.h"
+#include "api/error.h"
+#include "api/fields.h"
+#include "api/info.h"
+#include "api/text.h"
+#include "base/log.h"
+
+#include <array>
+#include <exception>
+
+namespace fermata::api {
+namespace {
+
+enum class Action : std::uint8_t {
+  health,
+  models,
+  props,
+  set_props,
+  slots,
+  metrics,
+  tokenize,
+  detokenize,
+  apply_template,
+  native_completion,
+  openai_completion,
+  chat_completion,
+  not_yet,  // llama-server has it, we do not yet: 501.
+};
+
+struct Route {
+  Method method;
+  std::string_view path;
+  Action action;
+};
+
+constexpr auto routes = std::to_array<Route>({
+    {Method::get, "/health", Action::health},
+    {Method::get, "/v1/health", Action::health},
+    {Method::get, "/models", Action::models},
+    {Method::get, "/v1/models", Action::models},
+    {Method::get, "/props", Action::props},
+    {Method::post, "/props", Action::set_props},
+    {Method::get, "/slots", Action::slots},
+    {Method::get, "/metrics", Action::metrics},
+    {Method::post, "/tokenize", Action::tokenize},
+    {Method::post, "/detokenize", Action::detokenize},
+    {Method::post, "/apply-template", Action::apply_template},
+    {Method::post, "/completion", Action::native_completion},
+    {Method::post, "/completions", Action::native_completion},
+    {Method::post, "/v1/completions", Action::openai_completion},
+    {Method::post, "/chat/completions", Action::chat_completion},
+    {Method::post, "/v1/chat/completions", Action::chat_completion},
+    {Method::post, "/v1/chat/completions/control", Action::not_yet},
+    {Method::post, "/responses", Action::not_yet},
+    {Method::post, "/v1/responses", Action::not_yet},
+    {Method::post, "/v1/messages", Action::not_yet},
+    {Method::post, "/v1/messages/count_tokens", Action::not_yet},
+    {Method::post, "/infill", Action::not_yet},
+    {Method::post, "/embedding", Action::not_yet},
+    {Method::post, "/embeddings", Action::not_yet},
+    {Method::post, "/v1/embeddings", Action::not_yet},
+    {Method::post, "/rerank", Action::not_yet},
+    {Method::post, "/reranking", Action::not_yet},
+    {Method::post, "/v1/rerank", Action::not_yet},
+    {Method::post, "/v1/reranking", Action::not_yet},
+    {Method::get, "/lora-adapters", Action::not_yet},
+    {Method::post, "/lora-adapters", Action::not_yet},
+});
+
+const Route* find_route(Method method, std::string_view path) {
+  if (method == Method::head) method = Method::get;
+  for (const Route& route : routes) {
+    if (route.method == method && route.path == path) return &route;
+  }
+  return nullptr;
+}
+
+bool has_field(std::string_view query, std::string_view field) {
+  while (!query.empty()) {
+    const std::size_t end = query.find('&');
+    if (query.substr(0, end) == field) return true;
+    query.remove_prefix(end == std::string_view::npos ? query.size() : end + 1);
+  }
+  return false;
+}
+
+class Routes final : public Service {
+ public:
+  explicit Routes(const Context& context) : context_(context) {}
+
+  std::unique_ptr<Exchange> begin(Inquiry inquiry) override {
+    try {
+      return answer(inquiry);
+    } catch (const ApiError& error) {
+      return error_exchange(error);
+    } catch (const std::exception& error) {
+      log_error("a request could not be answered: {}", error.what());
+      return error_exchange({.type = ErrorType::server, .message = "the request failed inside"});
+    }
+  }
+
+  bool is_cheap(const Inquiry& inquiry) const override {
+    const Route* route = find_route(inquiry.method, inquiry.path);
+    return route == nullptr || route->method == Method::get;
+  }
+
+ private:
+  std::unique_ptr<Exchange> answer(const Inquiry& inquiry) {
+    const Route* route = find_route(inquiry.method, inquiry.path);
+    if (route == nullptr) {
+      throw ApiError{.type = ErrorType::not_found, .message = "File Not Found"};
+    }
+    switch (route->action) {
+      case Action::health:
+        return health();
+      case Action::models:
+        return models(context_);
+      case Action::props:
+        return props(context_);
+      case Action::slots:
+        return slots(context_, has_field(inquiry.query, "fail_on_no_slot=1"));
+      case Action::metrics:
+        return metrics(context_, scrape_window_);
+      case Action::set_props:
+        return set_props();
+      case Action::not_yet:
+        throw ApiError{.type = ErrorType::not_supported,
+                       .message = std::string(route->path) + " is not supported yet"};
+      default:
+        return answer_body(route->action, parse_object(inquiry.body));
+    }
+  }
+
+  std::unique_ptr<Exchange> answer_body(Action action, const Json& body) {
+    switch (action) {
+      case Action::tokenize:
+        return tokenize(body, context_);
+      case Action::detokenize:
+        return detokenize(body, context_);
+      case Action::apply_template:
+        return apply_template(body, context_);
+      case Action::native_completion:
+        return native_completion(body, context_);
+      case Action::openai_completion:
+        return openai_completion(body, context_);
+      default:
+        return chat_completion(body, context_);
+    }
+  }
+
+  std::unique_ptr<Exchange> set_props() const {
+    if (!context_.settings->server.props) {
+      throw ApiError{.type = ErrorType::not_supported,
+                     .message =
+                         "This server does not support changing global properties. Start it with "
+                         "`--props`"};
+    }
+    return ready_exchange(Head{}, R"({"success":true})");
+  }
+
+  Context context_;
+  ScrapeWindow scrape_window_;
+};
+
+}  // namespace
+
+std::unique_ptr<Service> make_service(const Context& context) {
+  return std::make_unique<Routes>(context);
+}
+
+}  // namespace fermata::api

@@ -1,0 +1,58 @@
+#include "app/instance.h"
+
+#include "app/convert.h"
+#include "engine/llama/backend.h"
+
+#include <array>
+
+namespace fermata::app {
+namespace {
+
+// One token through the new context, so that the first client does not pay for first touches.
+void warm_up(engine::Engine& engine) {
+  const std::array<TokenId, 1> token{TokenId{0}};
+  const std::array<engine::RowGroup, 1> groups{{{.seat = Seat(0), .first = {}, .tokens = token}}};
+  std::array<engine::GroupResult, 1> results;
+  if (engine.step(groups, results) != engine::StepOutcome::done) return;
+  engine.clear(Seat(0));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Instance>, std::string> Instance::start(
+    const settings::Settings& settings, std::unique_ptr<engine::Model> model,
+    std::unique_ptr<engine::Vocabulary> vocabulary) {
+  std::unique_ptr<Instance> out(new Instance);
+  out->settings_ = settings;
+  out->model_ = std::move(model);
+  out->vocabulary_ = std::move(vocabulary);
+  auto engine = out->model_->build(geometry_of(settings), engine_options_of(settings));
+  if (!engine) return Err(engine.error().message);
+  out->engine_ = std::move(engine).value();
+  if (settings.server.warmup) warm_up(*out->engine_);
+  out->scheduler_ = std::make_unique<scheduler::Scheduler>(
+      *out->engine_, *out->vocabulary_, out->clock_, scheduler_options_of(settings));
+  api::Context context;
+  context.settings = &out->settings_;
+  context.vocabulary = out->vocabulary_.get();
+  context.model = &out->model_->info();
+  context.scheduler = out->scheduler_.get();
+  context.model_name = model_name_of(settings);
+  context.build = build_info();
+  context.started = wall_clock_seconds();
+  out->service_ = api::make_service(context);
+  out->thread_ = std::thread([scheduler = out->scheduler_.get()] { scheduler->run(); });
+  return out;
+}
+
+Instance::~Instance() {
+  if (!thread_.joinable()) return;
+  scheduler_->stop_now();
+  thread_.join();
+}
+
+std::string build_info() {
+  return "fermata " FERMATA_VERSION " (libllama " + engine::llama::library_version() + ")";
+}
+
+}  // namespace fermata::app

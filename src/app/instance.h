@@ -1,0 +1,50 @@
+// One model being served: engine, scheduler with its thread, and the routes. Used by `serve`, and
+// by tests with the fake engine.
+#pragma once
+
+#include "api/service.h"
+#include "base/clock.h"
+#include "engine/model.h"
+#include "engine/vocabulary.h"
+#include "scheduler/scheduler.h"
+#include "settings/settings.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace fermata::app {
+
+class Instance {
+ public:
+  // Builds the engine and starts the scheduler's thread. `settings` is copied. Error: one line.
+  static Result<std::unique_ptr<Instance>, std::string> start(
+      const settings::Settings& settings, std::unique_ptr<engine::Model> model,
+      std::unique_ptr<engine::Vocabulary> vocabulary);
+  // Ends every request and the thread.
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  api::Service& service() { return *service_; }
+  const engine::EngineLimits& limits() const { return engine_->limits(); }
+  // Every request ends with an error event; no more are taken. Any thread.
+  void end_requests() { scheduler_->stop_now(); }
+
+ private:
+  Instance() = default;
+
+  settings::Settings settings_;
+  SteadyClock clock_;
+  std::unique_ptr<engine::Model> model_;
+  std::unique_ptr<engine::Vocabulary> vocabulary_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<api::Service> service_;
+  std::thread thread_;
+};
+
+// "fermata 0.1.0 (libllama 0.4.0)"
+std::string build_info();
+
+}  // namespace fermata::app

@@ -1,0 +1,39 @@
+// fermata [serve] [flags] | bench | doctor | version
+#include "app/doctor.h"
+#include "app/instance.h"
+#include "app/serve.h"
+
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+#include <unistd.h>
+
+namespace {
+
+constexpr const char* usage =
+    "usage: fermata [serve] [flags]   serve a model; flags are llama-server's, see --help\n"
+    "       fermata doctor            what this machine has for serving, and what to mend\n"
+    "       fermata version           the versions of fermata and libllama\n";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::string_view> args(argv + 1, argv + argc);
+  std::string_view command = "serve";
+  if (!args.empty() && !args.front().starts_with('-')) {
+    command = args.front();
+    args.erase(args.begin());
+  }
+  if (command == "serve") {
+    return static_cast<int>(
+        fermata::app::run_serve(args, fermata::settings::environment_of(environ)));
+  }
+  if (command == "doctor") return fermata::app::run_doctor(args);
+  if (command == "version") {
+    std::printf("%s\n", fermata::app::build_info().c_str());
+    return 0;
+  }
+  std::fprintf(stderr, "error: '%s' is not a command\n%s", std::string(command).c_str(), usage);
+  return static_cast<int>(fermata::app::Exit::usage);
+}

@@ -1,0 +1,169 @@
+#include "app/serve.h"
+
+#include "app/convert.h"
+#include "app/gate.h"
+#include "app/instance.h"
+#include "base/log.h"
+#include "engine/llama/backend.h"
+#include "http/server.h"
+#include "settings/help.h"
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include <unistd.h>
+
+namespace fermata::app {
+namespace {
+
+// How long clients get to read the last error event once requests were ended.
+constexpr Micros farewell{2'000'000};
+
+void complain(const std::string& message) { std::fprintf(stderr, "error: %s\n", message.c_str()); }
+
+Exit give_up(Exit code, const std::string& message) {
+  complain(message);
+  stop_logging();
+  return code;
+}
+
+// A progress line that rewrites itself on a terminal and stays silent elsewhere.
+bool show_progress(float done) {
+  if (isatty(STDERR_FILENO) == 0) return true;
+  std::fprintf(stderr, "\rloading the model %3d %%%s", static_cast<int>(done * 100.0F),
+               done >= 1.0F ? "\n" : "");
+  return true;
+}
+
+// Waits for SIGINT or SIGTERM, at most so long. REQUIRES: both are blocked in every thread.
+bool signalled_within(Micros time) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  const timespec wait{time.value / 1'000'000, (time.value % 1'000'000) * 1000};
+  return sigtimedwait(&set, nullptr, &wait) > 0;
+}
+
+void block_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+Result<std::string, std::string> chat_template_of(const settings::Settings& settings) {
+  if (settings.chat.template_file.empty()) return settings.chat.template_text;
+  std::ifstream file(settings.chat.template_file);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return Err("--chat-template-file: cannot read " + settings.chat.template_file);
+  return text.str();
+}
+
+void announce(const http::Server& server, const std::string& prefix) {
+  for (const std::string& address : server.addresses()) {
+    std::printf("Fermata listens on http://%s%s\n", address.c_str(), prefix.c_str());
+  }
+  std::printf(
+      "Try: curl http://%s%s/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\","
+      "\"content\":\"Tell me a story.\"}],\"stream\":true}'\n",
+      server.addresses().front().c_str(), prefix.c_str());
+  std::fflush(stdout);
+}
+
+// Serves until told to stop, then in steps: let requests finish, end them, end connections.
+void serve_until_signalled(http::Server& server, Instance& instance, Micros grace) {
+  constexpr Micros forever{3'600'000'000};
+  constexpr Micros glance{20'000};
+  while (!signalled_within(forever)) {
+  }
+  log_info("stopping: requests may go on for {} s; a second signal ends them now",
+           grace.value / 1'000'000);
+  server.stop_gracefully();
+  std::atomic<bool> ended{false};
+  std::thread waiter([&] {
+    server.wait_until_ended();
+    ended = true;
+  });
+  bool second = false;
+  for (Micros waited{0}; !ended && !second && waited < grace; waited += glance) {
+    second = signalled_within(glance);
+  }
+  instance.end_requests();
+  for (Micros waited{0}; !ended && !second && waited < farewell; waited += glance) {
+    second = signalled_within(glance);
+  }
+  server.stop_now();
+  waiter.join();
+}
+
+Exit load_and_serve(const settings::Settings& settings) {
+  const auto library = engine::llama::start_library(settings.model.backend_dir);
+  if (!library) return give_up(Exit::no_library, library.error());
+  auto chat_template = chat_template_of(settings);
+  if (!chat_template) return give_up(Exit::usage, chat_template.error());
+
+  const SteadyClock clock;
+  Gate gate;
+  auto server = http::Server::listen(server_options_of(settings), gate, clock);
+  if (!server) return give_up(Exit::no_port, server.error());
+
+  auto vocabulary = engine::llama::load_vocabulary(settings.model.path, *chat_template);
+  if (!vocabulary) return give_up(Exit::no_model, vocabulary.error().message);
+  engine::llama::ModelOptions options = model_options_of(settings);
+  options.progress = show_progress;
+  auto model = engine::llama::load_model(settings.model.path, options);
+  if (!model) return give_up(Exit::no_model, model.error().message);
+  auto instance =
+      Instance::start(settings, std::move(model).value(), std::move(vocabulary).value());
+  if (!instance) return give_up(Exit::no_context, instance.error());
+
+  const engine::EngineLimits& limits = (*instance)->limits();
+  log_info("{}: {} cells, {} slots, {} tokens each at most", model_name_of(settings),
+           limits.cells.value, limits.seats, limits.window.value);
+  gate.open((*instance)->service());
+  announce(**server, settings.server.api_prefix);
+  serve_until_signalled(**server, **instance,
+                        Micros(settings.limits.shutdown_timeout_s * 1'000'000));
+  return Exit::ok;
+}
+
+}  // namespace
+
+Exit run_serve(std::span<const std::string_view> args, const settings::Environment& environment) {
+  const auto parsed = settings::parse_settings(args, environment);
+  if (!parsed) {
+    complain(parsed.error().message);
+    return Exit::usage;
+  }
+  const settings::Settings& settings = *parsed;
+  if (settings.invocation.help) {
+    std::fputs(settings::help_text().c_str(), stdout);
+    return Exit::ok;
+  }
+  if (settings.invocation.version) {
+    std::printf("%s\n", build_info().c_str());
+    return Exit::ok;
+  }
+  if (settings.model.path.empty()) {
+    complain("no model was named; give one with -m MODEL.gguf");
+    return Exit::usage;
+  }
+  block_signals();
+  if (!start_logging(log_options_of(settings))) {
+    complain("--log-file: cannot write " + settings.log.file + "; logging to standard error");
+  }
+  for (const std::string& warning : settings.invocation.warnings) log_warn("{}", warning);
+  const Exit code = load_and_serve(settings);
+  stop_logging();
+  return code;
+}
+
+}  // namespace fermata::app

@@ -1,0 +1,207 @@
+#include "engine/llama/chat.h"
+
+#include "engine/llama/grammar_guard.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <common.h>
+#include <json-schema-to-grammar.h>
+#include <json.h>
+
+namespace fermata::engine::llama {
+namespace {
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+class LlamaReplyParser final : public ReplyParser {
+ public:
+  LlamaReplyParser(common_chat_parser_params params) : params_(std::move(params)) {}
+
+  Message parse(const std::string& reply, bool partial) const override {
+    try {
+      const common_chat_msg parsed = common_chat_parse(reply, partial, params_);
+      Message out;
+      out.content = parsed.render_content();
+      out.reasoning = parsed.reasoning_content;
+      for (const common_chat_tool_call& call : parsed.tool_calls) {
+        out.tool_calls.push_back(ToolCall{call.id, call.name, call.arguments});
+      }
+      return out;
+    } catch (const std::exception&) {
+      return Message{.content = reply, .reasoning = "", .tool_calls = {}};
+    }
+  }
+
+ private:
+  const common_chat_parser_params params_;
+};
+
+std::string find_fault(const ChatInput& input) {
+  const auto nested = [](const char* field, const std::string& json) {
+    const std::string fault = find_nesting_fault(json);
+    return fault.empty() ? fault : std::string("\"") + field + "\": " + fault;
+  };
+  if (auto fault = nested("messages", input.messages_json); !fault.empty()) return fault;
+  if (auto fault = nested("tools", input.tools_json); !fault.empty()) return fault;
+  if (auto fault = nested("json_schema", input.json_schema); !fault.empty()) return fault;
+  for (const auto& [key, value] : input.template_kwargs) {
+    if (auto fault = nested("chat_template_kwargs", value); !fault.empty()) return fault;
+  }
+  if (input.continue_final_message && input.add_generation_prompt) {
+    return "\"continue_final_message\" and \"add_generation_prompt\" cannot both be true";
+  }
+  return "";
+}
+
+common_chat_templates_inputs library_inputs(const ChatInput& input) {
+  common_chat_templates_inputs out;
+  out.messages = common_chat_msgs_parse_oaicompat(common_json::parse(input.messages_json));
+  if (!input.tools_json.empty()) {
+    out.tools = common_chat_tools_parse_oaicompat(common_json::parse(input.tools_json));
+  }
+  out.tool_choice = common_chat_tool_choice_parse_oaicompat(input.tool_choice);
+  out.json_schema = input.json_schema;
+  out.grammar = input.grammar;
+  out.use_jinja = true;
+  out.parallel_tool_calls = input.parallel_tool_calls;
+  out.add_generation_prompt = input.add_generation_prompt;
+  out.continue_final_message =
+      input.continue_final_message ? COMMON_CHAT_CONTINUATION_AUTO : COMMON_CHAT_CONTINUATION_NONE;
+  out.reasoning_format = common_reasoning_format_from_name(input.reasoning_format);
+  out.enable_thinking = input.enable_thinking;
+  out.chat_template_kwargs = input.template_kwargs;
+  if (input.continue_final_message && !out.messages.empty() &&
+      !out.messages.back().tool_calls.empty()) {
+    throw std::invalid_argument("an assistant message with tool calls cannot be continued");
+  }
+  return out;
+}
+
+GrammarTrigger::Kind our_kind(common_grammar_trigger_type type) {
+  switch (type) {
+    case COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN:
+      return GrammarTrigger::Kind::token;
+    case COMMON_GRAMMAR_TRIGGER_TYPE_WORD:
+      return GrammarTrigger::Kind::word;
+    case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN:
+      return GrammarTrigger::Kind::pattern;
+    case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL:
+      return GrammarTrigger::Kind::pattern_full;
+  }
+  return GrammarTrigger::Kind::word;
+}
+
+// A word that is one token is watched for as that token.
+void set_triggers(const llama_vocab* vocab, const common_chat_params& from, SamplingParams& out) {
+  const auto single = [&](const std::string& text) {
+    const std::vector<llama_token> tokens = common_tokenize(vocab, text, false, true);
+    return tokens.size() == 1 ? tokens.front() : LLAMA_TOKEN_NULL;
+  };
+  for (const std::string& text : from.preserved_tokens) {
+    const llama_token token = single(text);
+    if (token != LLAMA_TOKEN_NULL) out.preserved_tokens.push_back(TokenId{token});
+  }
+  for (const common_grammar_trigger& trigger : from.grammar_triggers) {
+    GrammarTrigger ours{our_kind(trigger.type), trigger.value, TokenId{trigger.token}};
+    if (ours.kind == GrammarTrigger::Kind::word) {
+      const llama_token token = single(trigger.value);
+      if (token != LLAMA_TOKEN_NULL) {
+        ours.kind = GrammarTrigger::Kind::token;
+        ours.token = TokenId{token};
+      }
+    }
+    out.grammar_triggers.push_back(std::move(ours));
+  }
+}
+
+// Empty, or why there is no grammar.
+std::string set_grammar(const ChatInput& input, const common_chat_params& from,
+                        SamplingParams& out) {
+  if (!from.grammar.empty()) {
+    out.grammar = from.grammar;
+    out.grammar_origin =
+        input.tools_json.empty() ? GrammarOrigin::json_schema : GrammarOrigin::tool_calls;
+    out.grammar_lazy = from.grammar_lazy;
+  } else if (!input.grammar.empty()) {
+    out.grammar = input.grammar;
+    out.grammar_origin = GrammarOrigin::client;
+  } else if (!input.json_schema.empty()) {
+    auto grammar = grammar_of_schema(input.json_schema);
+    if (!grammar) return grammar.error().message;
+    out.grammar = std::move(grammar).value();
+    out.grammar_origin = GrammarOrigin::json_schema;
+  }
+  return "";
+}
+
+std::shared_ptr<const ReplyParser> make_parser(const ChatInput& input,
+                                               const common_chat_params& from) {
+  common_chat_parser_params params(from);
+  params.reasoning_format = common_reasoning_format_from_name(input.reasoning_format);
+  params.parse_tool_calls = !input.tools_json.empty();
+  params.is_continuation = input.continue_final_message;
+  if (!from.parser.empty()) params.parser.load(from.parser);
+  return std::make_shared<LlamaReplyParser>(std::move(params));
+}
+
+}  // namespace
+
+Result<std::string, SamplerFault> grammar_of_schema(const std::string& schema_json) {
+  const auto fault = [](const std::string& what) {
+    return Err{SamplerFault{"\"json_schema\": " + one_line(what)}};
+  };
+  if (std::string what = find_nesting_fault(schema_json); !what.empty()) return fault(what);
+  try {
+    std::string grammar = json_schema_to_grammar(common_json::parse(schema_json));
+    if (grammar.size() > grammar_bytes_max) return fault("its grammar is too long");
+    return grammar;
+  } catch (const std::exception& e) {
+    return fault(e.what());
+  }
+}
+
+Result<ChatTemplate, std::string> ChatTemplate::make(const llama_model* model,
+                                                     const std::string& override_text) {
+  try {
+    common_chat_templates_ptr templates = common_chat_templates_init(model, override_text);
+    std::string source = common_chat_templates_source(templates.get());
+    return ChatTemplate(std::move(templates), std::move(source));
+  } catch (const std::exception& e) {
+    return Err{one_line(e.what())};
+  }
+}
+
+Result<ChatPrompt, ChatFault> ChatTemplate::apply(const llama_vocab* vocab,
+                                                  const ChatInput& input) const {
+  if (std::string what = find_fault(input); !what.empty()) return Err{ChatFault{std::move(what)}};
+  try {
+    const common_chat_params applied =
+        common_chat_templates_apply(templates_.get(), library_inputs(input));
+    ChatPrompt out;
+    out.prompt = applied.prompt;
+    out.stop = applied.additional_stops;
+    out.constraints.generation_prompt = applied.generation_prompt;
+    if (std::string what = set_grammar(input, applied, out.constraints); !what.empty()) {
+      return Err{ChatFault{std::move(what)}};
+    }
+    set_triggers(vocab, applied, out.constraints);
+    out.parser = make_parser(input, applied);
+    return out;
+  } catch (const std::exception& e) {
+    return Err{ChatFault{one_line(e.what())}};
+  }
+}
+
+std::map<std::string, bool> ChatTemplate::caps() const {
+  return common_chat_templates_get_caps(templates_.get());
+}
+
+}  // namespace fermata::engine::llama

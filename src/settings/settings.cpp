@@ -1,0 +1,59 @@
+#include "settings/settings.h"
+
+#include "settings/table.h"
+#include "settings/values.h"
+
+#include <spdlog/fmt/fmt.h>
+
+namespace fermata::settings {
+namespace {
+
+std::optional<std::string> value_fault(const Settings& settings) {
+  for (const Row* row : table()) {
+    if (!row->alias_of.empty() || is_allowed(*row, settings)) continue;
+    return fmt::format("{} cannot be \"{}\": give {}", title(*row), value_text(*row, settings),
+                       allowed_text(*row));
+  }
+  return std::nullopt;
+}
+
+bool is_quantised(std::string_view kv_type) {
+  return kv_type != "f32" && kv_type != "f16" && kv_type != "bf16";
+}
+
+std::optional<std::string> context_fault(const ContextSettings& context) {
+  if (is_quantised(context.cache_type_v) && context.flash_attention == "off") {
+    return fmt::format(
+        "--cache-type-v {} needs flash attention: give --flash-attn auto, or --cache-type-v f16",
+        context.cache_type_v);
+  }
+  const std::int64_t n_parallel = context.n_parallel < 0 ? n_parallel_auto : context.n_parallel;
+  if (context.n_ctx > Tokens(0) && context.n_ctx < Tokens(n_parallel)) {
+    return fmt::format(
+        "--ctx-size {} is less than one cell for each of {} slots: raise it, or lower --parallel",
+        context.n_ctx.value, n_parallel);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> prefix_fault(const std::string& prefix) {
+  if (prefix.empty() || (prefix.front() == '/' && prefix.back() != '/')) return std::nullopt;
+  return "--api-prefix must begin with a slash and end without one, like /llm";
+}
+
+}  // namespace
+
+std::optional<std::string> find_fault(const Settings& settings) {
+  if (auto fault = value_fault(settings)) return fault;
+  if (settings.batch.n_ubatch > settings.batch.n_batch) {
+    return fmt::format("--ubatch-size {} is larger than --batch-size {}: lower it, or raise that",
+                       settings.batch.n_ubatch.value, settings.batch.n_batch.value);
+  }
+  if (auto fault = context_fault(settings.context)) return fault;
+  if (!settings.chat.template_text.empty() && !settings.chat.template_file.empty()) {
+    return "--chat-template and --chat-template-file exclude each other: give one";
+  }
+  return prefix_fault(settings.server.api_prefix);
+}
+
+}  // namespace fermata::settings

@@ -1,0 +1,147 @@
+// Every setting of the server as plain typed values. A default-constructed Settings holds the
+// defaults: the table (table.h), the help and the documentation read them from here. Built by
+// parse_settings(), which hands out valid ones only; code that changes one asks find_fault() again.
+#pragma once
+
+#include "base/types.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fermata::settings {
+
+struct ModelSettings {
+  std::string path;  // Empty: none was named; only the caller knows if it needs one.
+  std::vector<std::string> aliases;  // Names for the API; empty: the file's.
+  std::string backend_dir;           // Empty: beside libllama.
+  std::int64_t gpu_layers = -1;      // -1: the library decides, -2: all.
+  std::string load_mode = "auto";    // auto, none, mmap, mlock, mmap+mlock, dio.
+};
+
+struct ContextSettings {
+  Tokens n_ctx{0};                   // 0: the model's trained length.
+  std::int64_t n_parallel = -1;      // -1: n_parallel_auto.
+  std::string cache_type_k = "f16";  // A KV type by name; so is cache_type_v.
+  std::string cache_type_v = "f16";
+  bool kv_unified = true;                // false: the split layout.
+  std::string flash_attention = "auto";  // on, off, auto.
+  bool swa_full = false;
+  bool offload_kv = true;
+};
+inline constexpr std::int64_t n_parallel_auto = 4;
+
+struct BatchSettings {
+  Tokens n_batch{2048};
+  Tokens n_ubatch{512};             // Never above n_batch.
+  Tokens n_predict{-1};             // -1: until the window is full.
+  std::int64_t step_budget_ms = 0;  // 0: two decode steps, measured.
+};
+
+struct ThreadSettings {
+  std::int64_t decode = -1;  // Below 1: one per core.
+  std::int64_t batch = -1;   // Below 1: as `decode`.
+  std::int64_t poll = 50;    // 0: sleep between graphs, 100: spin.
+  std::int64_t priority = 0;
+  std::int64_t http = -1;  // Below 1: chosen from cores and n_parallel.
+};
+
+// What a request gets that does not say otherwise.
+struct SamplingSettings {
+  std::vector<std::string> samplers = {"penalties", "dry",   "top_n_sigma", "top_k",      "typ_p",
+                                       "top_p",     "min_p", "xtc",         "temperature"};
+  std::int64_t seed = -1;  // -1: drawn anew for each request.
+  bool ignore_eos = false;
+  float temperature = 0.8F;
+  std::int64_t top_k = 40;
+  float top_p = 0.95F;
+  float min_p = 0.05F;
+  float top_n_sigma = -1.0F;
+  float xtc_probability = 0.0F;
+  float xtc_threshold = 0.1F;
+  float typical_p = 1.0F;
+  std::int64_t repeat_last_n = 64;
+  float repeat_penalty = 1.0F;
+  float presence_penalty = 0.0F;
+  float frequency_penalty = 0.0F;
+  float dry_multiplier = 0.0F;
+  float dry_base = 1.75F;
+  std::int64_t dry_allowed_length = 2;
+  std::int64_t dry_penalty_last_n = 64;
+  std::vector<std::string> dry_sequence_breakers = {"\n", ":", "\"", "*"};
+  float adaptive_target = -1.0F;
+  float adaptive_decay = 0.9F;
+  float dynatemp_range = 0.0F;
+  float dynatemp_exponent = 1.0F;
+  std::int64_t mirostat = 0;
+  float mirostat_eta = 0.1F;
+  float mirostat_tau = 5.0F;
+};
+
+struct ChatSettings {
+  std::string template_text;              // Jinja text or the name of a built-in one.
+  std::string template_file;              // Read by the caller; never set together with the text.
+  std::string reasoning_format = "auto";  // auto, none, deepseek, deepseek-legacy.
+};
+
+struct ServerSettings {
+  std::vector<std::string> hosts = {"127.0.0.1"};  // Addresses, or a path that ends in .sock.
+  std::int64_t port = 8080;                        // 0: any free one.
+  std::string api_prefix;                          // Empty, or "/..." without a closing slash.
+  std::int64_t timeout_s = 3600;
+  std::int64_t sse_ping_interval_s = 30;  // Below 1: none.
+  bool metrics = false;
+  bool props = false;
+  bool slots = true;
+  bool cache_prompt = true;
+  bool warmup = true;
+};
+
+// Reaching one of these is a named answer to the client, never a queue that grows.
+struct LimitSettings {
+  std::int64_t queue_max = 1024;
+  std::int64_t body_max_mib = 64;
+  std::int64_t header_max_kib = 64;
+  std::int64_t connections_max = 4096;
+  std::int64_t events_per_request_max = 256;
+  std::int64_t workers = 2;
+  std::int64_t shutdown_timeout_s = 30;
+};
+
+struct LogSettings {
+  bool disabled = false;
+  std::string file;  // Empty: standard error.
+  std::int64_t verbosity = 3;
+  bool timestamps = true;
+};
+// Steps of LogSettings::verbosity, as llama-server numbers them; above `debug` nothing is added.
+inline constexpr std::int64_t verbosity_error = 1;
+inline constexpr std::int64_t verbosity_warning = 2;
+inline constexpr std::int64_t verbosity_info = 3;
+inline constexpr std::int64_t verbosity_debug = 5;
+
+// About this start of the program, not about the server.
+struct Invocation {
+  bool help = false;                  // Print help_text() and leave; nothing else was read.
+  bool version = false;               // Likewise.
+  std::vector<std::string> warnings;  // One line each, in the order they were noticed.
+};
+
+struct Settings {
+  ModelSettings model;
+  ContextSettings context;
+  BatchSettings batch;
+  ThreadSettings threads;
+  SamplingSettings sampling;
+  ChatSettings chat;
+  ServerSettings server;
+  LimitSettings limits;
+  LogSettings log;
+  Invocation invocation;
+};
+
+// Empty when every value is in its range and all fit together; else one line: what, why, the mend.
+std::optional<std::string> find_fault(const Settings& settings);
+
+}  // namespace fermata::settings

@@ -1,0 +1,121 @@
+"""Routes that tell about the server."""
+
+import re
+
+from server import Server, wait_until
+
+
+def test_health_and_models(server: Server) -> None:
+    for path in ("/health", "/v1/health"):
+        assert server.get(path).json() == {"status": "ok"}
+    assert server.get("/health").headers["Server"] == "llama.cpp"
+    for path in ("/models", "/v1/models"):
+        models = server.get(path).json()
+        assert models["object"] == "list"
+        data = models["data"][0]
+        assert data["id"] == "fermata-tiny.gguf" and data["owned_by"] == "llamacpp"
+        assert data["meta"]["n_ctx"] == 4096 and data["meta"]["n_ctx_train"] == 8192
+        assert models["models"][0]["name"] == data["id"]
+
+
+def test_props(server: Server) -> None:
+    props = server.get("/props").json()
+    assert props["total_slots"] == 8
+    assert props["default_generation_settings"]["n_ctx"] == 4096
+    assert props["default_generation_settings"]["params"]["temperature"] > 0
+    assert "im_start" in props["chat_template"]
+    assert props["eos_token"] == "<|im_end|>"
+    geometry = props["context_geometry"]
+    assert geometry["allocated_tokens"] == geometry["max_tokens_per_sequence"] == 4096
+    assert geometry["sequence_capacity"] == 8 and geometry["cache_type_k"] == "f16"
+    answer = server.post("/props", {})
+    assert answer.status_code == 501 and "--props" in answer.json()["error"]["message"]
+
+
+def test_slots_follow_a_request(server: Server) -> None:
+    assert [slot["id"] for slot in server.slots()] == list(range(8))
+    events = server.stream("/completion", {"prompt": "Tell me", "n_predict": 3000,
+                                           "ignore_eos": True})
+    next(events)
+    busy = [slot for slot in server.slots() if slot["is_processing"]]
+    assert len(busy) == 1
+    assert busy[0]["next_token"][0]["has_next_token"] is True
+    decoded = busy[0]["next_token"][0]["n_decoded"]
+    wait_until(lambda: server.slots()[busy[0]["id"]]["next_token"][0]["n_decoded"] > decoded,
+               "the count of decoded tokens to grow")
+    assert "Tell me" not in server.get("/slots").text
+    events.close()
+
+
+def test_fail_on_no_slot(start) -> None:
+    server = start("-np", "1")
+    assert server.get("/slots?fail_on_no_slot=1").status_code == 200
+    events = server.stream("/completion", {"prompt": "x", "n_predict": 3000, "ignore_eos": True})
+    next(events)
+    assert server.get("/slots?fail_on_no_slot=1").status_code == 503
+    events.close()
+
+
+def parse_metrics(text: str) -> dict[str, float]:
+    """A strict reading: HELP and TYPE before each sample, names and numbers well-formed."""
+    values: dict[str, float] = {}
+    described: set[str] = set()
+    for line in text.splitlines():
+        if line.startswith("# "):
+            described.add(line.split()[2])
+            continue
+        found = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*) (-?[0-9.e+-]+)", line)
+        assert found, line
+        assert found.group(1) in described
+        values[found.group(1)] = float(found.group(2))
+    return values
+
+
+def test_metrics_count_what_was_done(start) -> None:
+    server = start("--metrics", "--no-warmup")
+    answer = server.get("/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert int(answer.headers["Process-Start-Time-Unix"]) > 0
+    before = parse_metrics(answer.text)
+    assert before["llamacpp:tokens_predicted_total"] == 0
+    for prompt in ("one", "two", "three"):
+        server.complete(prompt=[ord(c) for c in prompt * 5], n_predict=30, ignore_eos=True,
+                        cache_prompt=False)
+    after = parse_metrics(server.get("/metrics").text)
+    assert after["llamacpp:tokens_predicted_total"] == 90
+    assert after["llamacpp:prompt_tokens_total"] == 15 + 15 + 25
+    assert after["llamacpp:predicted_tokens_seconds"] > 0
+    assert after["llamacpp:requests_processing"] == after["llamacpp:requests_deferred"] == 0
+    assert parse_metrics(server.get("/metrics").text)["llamacpp:predicted_tokens_seconds"] == 0
+
+
+def test_endpoints_that_are_off_say_how_to_turn_them_on(start) -> None:
+    server = start("--no-slots")
+    for path, flag in (("/metrics", "--metrics"), ("/slots", "--slots")):
+        answer = server.get(path)
+        assert answer.status_code == 501
+        error = answer.json()["error"]
+        assert error["type"] == "not_supported_error"
+        assert error["message"] == (f"This server does not support {path[1:]} endpoint. "
+                                    f"Start it with `{flag}`")
+
+
+def test_tokenize_round_trips(server: Server) -> None:
+    # F5: special tokens despite parse_special false, an added space.
+    for text in ("Hello:World", " x", "\n\n", "🎼 é", "", "word " * 20_000):
+        tokens = server.post("/tokenize", {"content": text}).json()["tokens"]
+        assert server.post("/detokenize", {"tokens": tokens}).json()["content"] == text
+    special = server.post("/tokenize", {"content": "<|im_start|>"}).json()["tokens"]
+    plain = server.post("/tokenize", {"content": "<|im_start|>", "parse_special": False}).json()
+    assert len(special) == 1 and len(plain["tokens"]) > 1
+    pieces = server.post("/tokenize", {"content": "é", "with_pieces": True}).json()["tokens"]
+    assert [piece["piece"] for piece in pieces] == [[0xC3], [0xA9]]
+
+
+def test_apply_template_shows_the_prompt(server: Server) -> None:
+    body = {"messages": [{"role": "user", "content": "Hi <there>"}]}
+    prompt = server.post("/apply-template", body).json()["prompt"]
+    assert "Hi <there>" in prompt and prompt.endswith("<|im_start|>assistant\n")
+    tokens = server.post("/tokenize", {"content": prompt}).json()["tokens"]
+    usage = server.post("/v1/chat/completions", body | {"max_tokens": 1}).json()["usage"]
+    assert usage["prompt_tokens"] == len(tokens)
