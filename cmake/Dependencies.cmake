@@ -7,6 +7,9 @@ find_package(nlohmann_json REQUIRED)
 find_package(prometheus-cpp REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 
+# Under a sanitizer spdlog's threads and locks have to be instrumented like ours.
+set(FERMATA_SPDLOG spdlog::spdlog$<$<BOOL:${FERMATA_SANITIZE}>:_header_only>)
+
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
 add_library(xxhash INTERFACE)
 target_link_libraries(xxhash INTERFACE ${XXHASH_LIBRARY})

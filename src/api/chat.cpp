@@ -154,9 +154,9 @@ class ChatFormat final : public ReplyFormat {
 
 std::unique_ptr<Exchange> chat_completion(const Json& body, const Context& context) {
   const Fields fields(body);
+  Request request = read_request(fields, context);
   refuse_unsupported(fields, {"n", "n_cmpl", "n_probs", "logprobs", "tools", "functions", "lora",
                               "response_format", "return_progress", "timings_per_token"});
-  Request request = read_request(fields, context);
   const engine::ChatPrompt prompt = render(body, context);
   request.prompt = context.vocabulary->tokenize(prompt.prompt, true, true);
   request.stop.insert(request.stop.end(), prompt.stop.begin(), prompt.stop.end());

@@ -156,12 +156,12 @@ TokenId read_token(const Json& value, const engine::Vocabulary& vocabulary) {
 std::unique_ptr<Exchange> complete(const Json& body, const Context& context,
                                    std::unique_ptr<ReplyFormat> format) {
   const Fields fields(body);
-  refuse_unsupported(
-      fields, {"n", "n_cmpl", "n_probs", "logprobs", "echo", "suffix", "lora", "response_format",
-               "response_fields", "return_progress", "timings_per_token"});
   const Json* prompt = fields.find("prompt");
   if (prompt == nullptr) throw bad_request("prompt: is missing");
   Request request = read_request(fields, context);
+  refuse_unsupported(
+      fields, {"n", "n_cmpl", "n_probs", "logprobs", "echo", "suffix", "lora", "response_format",
+               "response_fields", "return_progress", "timings_per_token"});
   request.prompt = read_prompt(*prompt, *context.vocabulary);
   return launch(context, std::move(request), std::move(format),
                 read_generation_options(fields, context));

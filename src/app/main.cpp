@@ -2,6 +2,7 @@
 #include "app/doctor.h"
 #include "app/instance.h"
 #include "app/serve.h"
+#include "bench/bench.h"
 
 #include <cstdio>
 #include <string_view>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr const char* usage =
     "usage: fermata [serve] [flags]   serve a model; flags are llama-server's, see --help\n"
+    "       fermata bench WORKLOAD    measure this build on this machine; see bench --help\n"
     "       fermata doctor            what this machine has for serving, and what to mend\n"
     "       fermata version           the versions of fermata and libllama\n";
 
@@ -29,6 +31,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(
         fermata::app::run_serve(args, fermata::settings::environment_of(environ)));
   }
+  if (command == "bench") return fermata::bench::run_bench(args);
   if (command == "doctor") return fermata::app::run_doctor(args);
   if (command == "version") {
     std::printf("%s\n", fermata::app::build_info().c_str());

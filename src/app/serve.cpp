@@ -97,6 +97,7 @@ void serve_until_signalled(http::Server& server, Instance& instance, Micros grac
     second = signalled_within(glance);
   }
   instance.end_requests();
+  second = false;  // Clients get to read their error event; a third signal does not wait for that.
   for (Micros waited{0}; !ended && !second && waited < farewell; waited += glance) {
     second = signalled_within(glance);
   }

@@ -41,6 +41,13 @@ Refusal too_busy() {
           .retry_after_seconds = 1};
 }
 
+Refusal too_many_bodies() {
+  return {.status = 503,
+          .type = "unavailable_error",
+          .message = "too many large request bodies are under way, try again",
+          .retry_after_seconds = 1};
+}
+
 Refusal too_many_connections(int limit) {
   return {.status = 503,
           .type = "unavailable_error",
@@ -104,15 +111,20 @@ Task<std::optional<Connection::Request>> Connection::receive() {
   RequestParser parser(
       {.header_bytes_max = static_cast<std::size_t>(shared_.options.header_max.value),
        .body_bytes_max = static_cast<std::size_t>(shared_.options.body_max.value)});
+  BodyCharge charge(shared_.stats.body_bytes, shared_.options.bodies_max.value);
   bool told_to_continue = false;
   std::size_t progress = 0;
   arm(shared_.options.read_timeout);
   for (;;) {
     const std::size_t taken = parser.feed(input_.view());
     input_.consume(taken);
-    if (parser.complete()) break;
-    if (parser.fault() || timed_out_) {
-      Refusal refusal = parser.fault() ? *parser.fault() : too_slow();
+    const bool affordable = charge.cover(parser.body_bytes());
+    if (parser.complete() && affordable) break;
+    if (parser.fault() || timed_out_ || !affordable) {
+      if (!affordable) shared_.stats.requests_refused.add();
+      Refusal refusal = parser.fault() ? *parser.fault()
+                        : affordable   ? too_slow()
+                                       : too_many_bodies();
       co_await refuse(std::move(refusal), AnswerForm{});
       co_return std::nullopt;
     }
@@ -132,7 +144,7 @@ Task<std::optional<Connection::Request>> Connection::receive() {
   }
   disarm();
   const bool keep_alive = parser.keep_alive();
-  co_return Request{parser.take_inquiry(), keep_alive, parser.is_http_1_0()};
+  co_return Request{parser.take_inquiry(), std::move(charge), keep_alive, parser.is_http_1_0()};
 }
 
 Task<bool> Connection::answer(Request request) {
@@ -144,9 +156,7 @@ Task<bool> Connection::answer(Request request) {
   request.inquiry.path = std::move(*path);
 
   answering_ = true;
-  if (shared_.service.is_cheap(request.inquiry)) {
-    hold(shared_.service.begin(std::move(request.inquiry)));
-  } else if (!submit(std::move(request.inquiry))) {
+  if (!begin(std::move(request))) {
     answering_ = false;
     shared_.stats.requests_refused.add();
     co_return co_await refuse(too_busy(), form);
@@ -205,6 +215,7 @@ Task<bool> Connection::deliver_stream(Batch batch, AnswerForm form) {
     }
     if (!co_await send(before, batch.body, after)) co_return false;
     if (batch.done) co_return form.keep_alive;
+    if (!drained_) co_await yield();
     before.clear();
     batch.body.clear();
     if (batch.body.capacity() > batch_kept_bytes) batch.body.shrink_to_fit();
@@ -238,6 +249,10 @@ Task<bool> Connection::refuse(Refusal refusal, AnswerForm form) {
   const bool more = co_await deliver_whole(batch, form);
   co_return more;
 }
+
+// Lets others on this event loop have a turn: a source and a client that are both fast would keep
+// it for themselves.
+Task<void> Connection::yield() { return boost::asio::post(loop_.io(), use_task); }
 
 // Writes all of it. False: the client is gone, or counts as gone.
 Task<bool> Connection::send(std::string_view first, std::string_view second,
@@ -284,14 +299,19 @@ Task<void> Connection::changed() {
 
 // ---- The exchange -------------------------------------------------------------------------------
 
-// False: the worker queue is full.
-bool Connection::submit(api::Inquiry inquiry) {
-  auto call = std::make_shared<Call>();
-  call->inquiry = std::move(inquiry);
+// In place or on a worker. False: the worker queue is full.
+bool Connection::begin(Request request) {
+  if (!shared_.service.is_cheap(request.inquiry)) return submit(std::move(request));
+  hold(shared_.service.begin(std::move(request.inquiry)));
+  return true;
+}
+
+bool Connection::submit(Request request) {
+  auto call = std::make_shared<Call>(std::move(request));
   call->owner = this;
   ticket_ = shared_.pool.submit([call, &service = shared_.service, &io = loop_.io()] {
     if (call->abandoned) return;
-    std::unique_ptr<api::Exchange> exchange = service.begin(std::move(call->inquiry));
+    std::unique_ptr<api::Exchange> exchange = service.begin(std::move(call->request.inquiry));
     if (call->abandoned) return;
     call->exchange = std::move(exchange);
     boost::asio::post(io, [call] { hand_over(*call); });

@@ -1,6 +1,7 @@
 // One client's connection: reads requests, has them answered, writes the answers.
 #pragma once
 
+#include "http/body_budget.h"
 #include "http/event.h"
 #include "http/input_buffer.h"
 #include "http/loop.h"
@@ -48,6 +49,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
  private:
   struct Request {
     api::Inquiry inquiry;
+    BodyCharge charge;
     bool keep_alive = false;
     bool http_1_0 = false;
   };
@@ -58,7 +60,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   };
   // A request on its way through the worker pool; outlives the connection if it must.
   struct Call {
-    api::Inquiry inquiry;
+    explicit Call(Request request) : request(std::move(request)) {}
+    Request request;
     std::unique_ptr<api::Exchange> exchange;
     std::atomic<bool> abandoned{false};
     Connection* owner = nullptr;  // The loop's thread only; null when abandoned.
@@ -79,12 +82,14 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   Task<bool> deliver_whole(const Batch& batch, AnswerForm form);
   Task<bool> deliver_stream(Batch batch, AnswerForm form);
   Task<bool> next_batch(Batch& batch);
+  Task<void> yield();
   Task<bool> refuse(Refusal refusal, AnswerForm form);
   Task<bool> send(std::string_view first, std::string_view second, std::string_view third);
   Task<void> linger();
   Task<void> changed();
 
-  bool submit(api::Inquiry inquiry);
+  bool begin(Request request);
+  bool submit(Request request);
   static void hand_over(Call& call);
   void hold(std::unique_ptr<api::Exchange> exchange);
   void abandon();  // What is under way for the request, if anything.

@@ -53,6 +53,7 @@ void Loop::raise_stop(StopLevel level) {
 void Loop::end_when_empty() {
   if (stop_ == StopLevel::none || ended_ || !connections_.empty()) return;
   ended_ = true;
+  timer_.cancel();
   on_ended_();
 }
 

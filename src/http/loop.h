@@ -9,16 +9,15 @@
 #include <memory>
 #include <optional>
 
-#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 namespace fermata::http {
 
 class Connection;
 using Connections = std::list<std::shared_ptr<Connection>>;
-using Timer = boost::asio::basic_waitable_timer<
-    std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, LoopExecutor>;
+using Timer = boost::asio::steady_timer::rebind_executor<LoopExecutor>::other;
 
 // A connection never changes its loop, so nothing of it needs a lock. Methods are for the loop's
 // thread, except where said.

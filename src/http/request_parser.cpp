@@ -94,6 +94,7 @@ class RequestParser::Impl final : public beast::http::basic_parser<true> {
     return is_header_done() && !is_done() && expects_continue_ && !http_1_0_ &&
            inquiry_.body.empty();
   }
+  std::size_t body_bytes() const { return inquiry_.body.size(); }
   std::size_t wanted() const {
     if (!is_header_done()) return head_read_bytes;
     const auto remaining = content_length_remaining();
@@ -216,6 +217,7 @@ std::size_t RequestParser::feed(std::string_view bytes) {
 bool RequestParser::complete() const { return !impl_->fault() && impl_->is_done(); }
 const std::optional<Refusal>& RequestParser::fault() const { return impl_->fault(); }
 bool RequestParser::awaits_continue() const { return impl_->awaits_continue(); }
+std::size_t RequestParser::body_bytes() const { return impl_->body_bytes(); }
 std::size_t RequestParser::wanted() const { return impl_->wanted(); }
 bool RequestParser::keep_alive() const { return impl_->keep_alive(); }
 bool RequestParser::is_http_1_0() const { return impl_->is_http_1_0(); }

@@ -35,6 +35,7 @@ class RequestParser {
 
   // The head is complete, nothing of the body has come, and the client waits to be told to send it.
   bool awaits_continue() const;
+  std::size_t body_bytes() const;  // That have come so far.
   // How many bytes are worth reading next.
   std::size_t wanted() const;
   // REQUIRES: complete().

@@ -31,7 +31,8 @@ std::string format_head(const api::Head& head, const HeadFrame& frame,
   fmt::format_to(std::back_inserter(out), "HTTP/1.1 {} {}\r\n", head.status,
                  fmt::string_view(reason.data(), reason.size()));
   append_header(out, "Server", server_name);
-  if (!head.content_type.empty()) append_header(out, "Content-Type", head.content_type);
+  if (!head.content_type.empty() && frame.framing != Framing::none)
+    append_header(out, "Content-Type", head.content_type);
   for (const auto& [name, value] : head.headers) append_header(out, name, value);
   if (frame.framing == Framing::length) {
     fmt::format_to(std::back_inserter(out), "Content-Length: {}\r\n", frame.length);

@@ -35,6 +35,7 @@ void check_options(const ServerOptions& options) {
   FERMATA_CHECK(options.header_max > Bytes(0), "header_max is positive");
   FERMATA_CHECK(options.header_max <= Bytes(std::int64_t{1} << 30), "header_max is below 1 GiB");
   FERMATA_CHECK(options.body_max > Bytes(0), "body_max is positive");
+  FERMATA_CHECK(options.bodies_max > Bytes(0), "bodies_max is positive");
   FERMATA_CHECK(options.idle_timeout > Micros(0), "idle_timeout is positive");
   FERMATA_CHECK(options.read_timeout > Micros(0), "read_timeout is positive");
   FERMATA_CHECK(options.write_timeout > Micros(0), "write_timeout is positive");
@@ -120,6 +121,7 @@ class Server::Impl {
         admit(loop, std::move(socket));
       } else if (error != asio::error::connection_aborted) {
         // Out of descriptors or memory: clients wait in the backlog meanwhile.
+        shared_.stats.accepts_failed.add();
         if (!failing) log_warn("cannot accept connections for now: {}", error.message());
         failing = true;
         pause.expires_after(accept_pause);

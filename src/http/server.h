@@ -25,9 +25,11 @@ struct ServerOptions {
   int workers = 2;             // Threads that run Service::begin.
   int worker_queue_max = 256;  // Requests waiting for a worker; beyond: 503 with Retry-After.
 
-  Bytes header_max{32 * 1024};        // Request line and headers; beyond: 431 and the end.
-  Bytes body_max{100 * 1024 * 1024};  // Beyond: 413 before the body is read, and the end.
-  int connections_max = 1024;         // Beyond: 503 with Retry-After and the end.
+  Bytes header_max{32 * 1024};           // Request line and headers; beyond: 431 and the end.
+  Bytes body_max{100 * 1024 * 1024};     // Beyond: 413 before the body is read, and the end.
+  Bytes bodies_max{1024 * 1024 * 1024};  // All bodies over 64 KiB together, until begin() has read
+                                         // them; beyond: 503 with Retry-After and the end.
+  int connections_max = 1024;            // Beyond: 503 with Retry-After and the end.
 
   // Checked every `tick`, so they may come that much late.
   Micros idle_timeout{600'000'000};    // Between requests; then the connection ends silently.

@@ -36,7 +36,7 @@ void WorkerPool::withdraw(Ticket ticket) {
 }
 
 void WorkerPool::close() {
-  std::deque<Waiting> unrun;
+  Queue unrun;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;

@@ -38,12 +38,14 @@ class WorkerPool {
     Ticket ticket;
     Task task;
   };
+  // BoundedQueue has one reader and no way to take one out of the middle.
+  using Queue = std::deque<Waiting>;  // tidy: allow queue: submit() bounds it by waiting_max_
   void work();
 
   const std::size_t waiting_max_;
   std::mutex mutex_;  // Guards all below but the threads.
   std::condition_variable ready_;
-  std::deque<Waiting> waiting_;
+  Queue waiting_;
   Ticket next_ticket_ = 1;
   bool closed_ = false;
   std::vector<std::thread> threads_;

@@ -46,11 +46,9 @@ Sampled Bench::feed(Seat seat, const Text& tokens, std::int64_t chunk) {
   for (std::size_t at = 0; at < tokens.size(); at += most) {
     const std::size_t rows = std::min(most, tokens.size() - at);
     const bool last = at + rows == tokens.size();
-    const StepOutcome outcome = step({RowGroup{.seat = seat,
-                                               .first = engine_->position(seat),
-                                               .tokens = std::span(tokens).subspan(at, rows),
-                                               .sampler = last ? sampler.get() : nullptr}},
-                                     results);
+    const RowGroup group{seat, engine_->position(seat), std::span(tokens).subspan(at, rows),
+                         last ? sampler.get() : nullptr, nullptr};
+    const StepOutcome outcome = step({group}, results);
     EXPECT_EQ(outcome, StepOutcome::done);
     EXPECT_EQ(results[0].computed, Tokens(static_cast<std::int64_t>(rows)));
     EXPECT_EQ(results[0].sampled.has_value(), last);

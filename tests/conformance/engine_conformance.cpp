@@ -35,9 +35,7 @@ TEST_P(EngineConformance, AStepMovesThePositionAndSamplesOnlyWhereAsked) {
   const Text second = some_text(2, 40);  // More than an ubatch.
   const auto sampler = b.greedy();
   std::vector<GroupResult> results;
-  ASSERT_EQ(b.step({RowGroup{.seat = Seat(2), .tokens = first},
-                    RowGroup{.seat = Seat(0), .tokens = second, .sampler = sampler.get()}},
-                   results),
+  ASSERT_EQ(b.step({b.rows(Seat(2), first), b.rows(Seat(0), second, sampler.get())}, results),
             StepOutcome::done);
   EXPECT_EQ(results[0].computed, Tokens(5));
   EXPECT_FALSE(results[0].sampled.has_value());
@@ -57,7 +55,7 @@ TEST_P(EngineConformance, OldResultsAreOverwritten) {
   result.computed = Tokens(77);
   result.sampled = Sampled{};
   result.sampler_failed = true;
-  const RowGroup group{.seat = Seat(0), .tokens = text};
+  const RowGroup group = b.rows(Seat(0), text);
   ASSERT_EQ(b.engine().step({&group, 1}, {&result, 1}), StepOutcome::done);
   EXPECT_EQ(result.computed, Tokens(3));
   EXPECT_FALSE(result.sampled.has_value());
@@ -121,10 +119,7 @@ TEST_P(EngineConformance, SequencesInOneStepDoNotTouchEachOther) {
     std::vector<RowGroup> groups;
     for (int i = 3; i >= 0; --i) {
       const auto at = static_cast<std::size_t>(i);
-      groups.push_back(RowGroup{.seat = Seat(i),
-                                .first = b.engine().position(Seat(i)),
-                                .tokens = next[at],
-                                .sampler = samplers[at].get()});
+      groups.push_back(b.rows(Seat(i), next[at], samplers[at].get()));
     }
     std::vector<GroupResult> results;
     ASSERT_EQ(b.step(groups, results), StepOutcome::done);
@@ -237,10 +232,9 @@ TEST_P(EngineConformance, ADeadEndOfASamplerIsItsOwnTrouble) {
   const auto good = b.greedy();
   const Text text = some_text(15, 6);
   std::vector<GroupResult> results;
-  ASSERT_EQ(b.step({RowGroup{.seat = Seat(0), .tokens = text, .sampler = dead->get()},
-                    RowGroup{.seat = Seat(1), .tokens = text, .sampler = good.get()}},
-                   results),
-            StepOutcome::done);
+  ASSERT_EQ(
+      b.step({b.rows(Seat(0), text, dead->get()), b.rows(Seat(1), text, good.get())}, results),
+      StepOutcome::done);
   EXPECT_TRUE(results[0].sampler_failed);
   EXPECT_FALSE(results[0].sampled.has_value());
   EXPECT_EQ(results[0].computed, Tokens(6));
@@ -249,12 +243,7 @@ TEST_P(EngineConformance, ADeadEndOfASamplerIsItsOwnTrouble) {
   // The cells are good, and the sampler stays dead without harm.
   EXPECT_TRUE(alike(b.follow(Seat(1), *results[1].sampled, reply),
                     b.follow(Seat(0), *results[1].sampled, reply), GetParam().shape_tolerance));
-  ASSERT_EQ(b.step({RowGroup{.seat = Seat(0),
-                             .first = b.engine().position(Seat(0)),
-                             .tokens = text,
-                             .sampler = dead->get()}},
-                   results),
-            StepOutcome::done);
+  ASSERT_EQ(b.step({b.rows(Seat(0), text, dead->get())}, results), StepOutcome::done);
   EXPECT_TRUE(results[0].sampler_failed);
 }
 

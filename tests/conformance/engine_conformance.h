@@ -6,6 +6,7 @@
 #include "engine/model.h"
 #include "engine/vocabulary.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,6 +47,11 @@ class Bench {
   Model& model() { return *model_; }
   Vocabulary& vocabulary() { return *vocabulary_; }
 
+  // Rows behind what the seat holds. `tokens` is borrowed.
+  RowGroup rows(Seat seat, const Text& tokens, Sampler* sampler = nullptr,
+                const std::atomic<bool>* cancelled = nullptr) const {
+    return RowGroup{seat, engine_->position(seat), tokens, sampler, cancelled};
+  }
   std::unique_ptr<Sampler> greedy() const;
   // Computes the tokens behind what the seat holds, in steps of at most `chunk` rows.
   Sampled feed(Seat seat, const Text& tokens, std::int64_t chunk = 1 << 20);

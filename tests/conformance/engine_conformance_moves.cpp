@@ -150,7 +150,7 @@ TEST_P(EngineConformance, AStepWithoutRoomChangesNothing) {
   b.feed(Seat(1), second);
   std::vector<GroupResult> results;
   const Text more = some_text(41, 16);
-  ASSERT_EQ(b.step({RowGroup{.seat = Seat(2), .tokens = more}}, results), StepOutcome::no_room);
+  ASSERT_EQ(b.step({b.rows(Seat(2), more)}, results), StepOutcome::no_room);
   EXPECT_EQ(results[0].computed, Tokens(0));
   EXPECT_EQ(b.engine().position(Seat(0)), Tokens(150));
   EXPECT_EQ(b.engine().position(Seat(1)), Tokens(100));
@@ -161,7 +161,7 @@ TEST_P(EngineConformance, AStepWithoutRoomChangesNothing) {
   fresh.feed(Seat(1), second);
   EXPECT_TRUE(same(fresh.follow(Seat(0), said[0], 4), b.follow(Seat(0), said[0], 4)));
   b.engine().clear(Seat(1));
-  EXPECT_EQ(b.step({RowGroup{.seat = Seat(2), .tokens = more}}, results), StepOutcome::done);
+  EXPECT_EQ(b.step({b.rows(Seat(2), more)}, results), StepOutcome::done);
 }
 
 TEST_P(EngineConformance, CancelledGroupsAreLeftOut) {
@@ -171,12 +171,10 @@ TEST_P(EngineConformance, CancelledGroupsAreLeftOut) {
   const std::atomic<bool> wanted{false};
   const auto sampler = b.greedy();
   std::vector<GroupResult> results;
-  ASSERT_EQ(
-      b.step({RowGroup{.seat = Seat(0), .tokens = text, .cancelled = &cancelled},
-              RowGroup{
-                  .seat = Seat(1), .tokens = text, .sampler = sampler.get(), .cancelled = &wanted}},
-             results),
-      StepOutcome::interrupted);
+  ASSERT_EQ(b.step({b.rows(Seat(0), text, nullptr, &cancelled),
+                    b.rows(Seat(1), text, sampler.get(), &wanted)},
+                   results),
+            StepOutcome::interrupted);
   EXPECT_EQ(results[0].computed, Tokens(0));
   EXPECT_EQ(b.engine().position(Seat(0)), Tokens(0));
   EXPECT_EQ(results[1].computed, Tokens(12));
@@ -191,7 +189,7 @@ TEST_P(EngineConformance, AStepOfCancelledGroupsComputesNothing) {
   const Text text = some_text(43, 12);
   const std::atomic<bool> cancelled{true};
   std::vector<GroupResult> results;
-  ASSERT_EQ(b.step({RowGroup{.seat = Seat(0), .tokens = text, .cancelled = &cancelled}}, results),
+  ASSERT_EQ(b.step({b.rows(Seat(0), text, nullptr, &cancelled)}, results),
             StepOutcome::interrupted);
   EXPECT_EQ(results[0].computed, Tokens(0));
   EXPECT_EQ(b.engine().position(Seat(0)), Tokens(0));
@@ -212,8 +210,7 @@ TEST_P(EngineConformance, ACancellationDuringAStepLeavesTheTruth) {
     std::atomic<bool> cancelled{false};
     std::thread canceller([&] { cancelled.store(true); });
     std::vector<GroupResult> results;
-    const StepOutcome outcome =
-        b.step({RowGroup{.seat = Seat(0), .tokens = text, .cancelled = &cancelled}}, results);
+    const StepOutcome outcome = b.step({b.rows(Seat(0), text, nullptr, &cancelled)}, results);
     canceller.join();
     const Tokens computed = results[0].computed;
     EXPECT_EQ(b.engine().position(Seat(0)), computed);

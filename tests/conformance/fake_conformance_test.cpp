@@ -13,7 +13,10 @@ EngineFactory factory(const std::string& name, MemoryKind kind, Layout layout) {
       .layout = layout,
       .model =
           [kind](std::uint64_t seed) {
-            return std::shared_ptr<Model>(fake::make_model({.kind = kind, .seed = seed}));
+            fake::FakeModelSpec spec;
+            spec.kind = kind;
+            spec.seed = seed;
+            return std::shared_ptr<Model>(fake::make_model(spec));
           },
       .vocabulary = [] { return std::shared_ptr<Vocabulary>(fake::make_vocabulary()); },
       .dead_end_grammar = "root ::= ()",

@@ -19,7 +19,7 @@ EngineFactory factory(const std::string& name, MemoryKind kind, RandomModelKind 
                 fermata::testing::ModelFolder::instance().random_model(model, seed));
           },
       .vocabulary = [] { return fermata::testing::tiny_vocabulary(); },
-      .dead_end_grammar = R"(root ::= [^\x00-\U0010FFFF])",
+      .dead_end_grammar = R"(root ::= [^\x00-\UFFFFFFFF])",
       .shape_tolerance = 0.05F,
   };
 }

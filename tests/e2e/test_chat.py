@@ -54,7 +54,7 @@ def test_second_turn_reuses_the_first(server: Server) -> None:
     assert "Anna" in second["choices"][0]["message"]["content"]
     cached = second["usage"]["prompt_tokens_details"]["cached_tokens"]
     assert cached == second["timings"]["cache_n"]
-    assert cached > 20
+    assert cached >= 15
     cold = server.chat("My name is Anna.", first, "What is my name?", cache_prompt=False, **GREEDY)
     assert cold["timings"]["cache_n"] == 0
     assert cold["usage"]["prompt_tokens"] == second["usage"]["prompt_tokens"]

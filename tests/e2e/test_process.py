@@ -28,7 +28,7 @@ def run(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedPr
     (["serve", "-m", "/nowhere/model.gguf", "--port", "0"], 4, "/nowhere/model.gguf"),
     (["serve", "-m", str(TINY), "--host", "256.1.1.1"], 6, "256.1.1.1"),
     (["serve", "-m", str(TINY), "--port", "0", "-c", "250000000", "-np", "4"], 5, ""),
-    (["serve", "-m", str(TINY), "--port", "0", "-c", "1", "-np", "4"], 5, "n_ctx"),
+    (["serve", "-m", str(TINY), "--port", "0", "-c", "1", "-np", "4"], 2, "--ctx-size"),
     (["serve", "-m", str(TINY), "--port", "0", "-ctv", "q4_0", "-fa", "off"], 2, "flash"),
     (["serve", "-m", str(TINY), "-np", "10000"], 2, "-np"),
     (["dance"], 2, "dance")])
@@ -58,8 +58,9 @@ def test_a_taken_port_is_told(start: Callable[..., Server]) -> None:
 
 @pytest.mark.parametrize("geometry", [["-c", "64", "-np", "1"], ["-c", "300", "-np", "3"],
                                       ["-c", "1024", "-np", "3", "--no-kv-unified"],
-                                      ["-np", "255", "-c", "4096"], ["-b", "1", "-ub", "1"],
-                                      ["-ctk", "q8_0", "-ctv", "q8_0"], ["-fa", "off"]])
+                                      ["-np", "255", "-c", "4096"], ["-c", "512", "-b", "1", "-ub", "1"],
+                                      ["-c", "512", "-ctk", "q8_0", "-ctv", "q8_0"],
+                                      ["-c", "512", "-fa", "off"]])
 def test_odd_geometries_serve(start: Callable[..., Server], geometry: list[str]) -> None:
     # H1: the limit that is told is the limit that is enforced.
     server = start(*geometry)

@@ -54,7 +54,8 @@ def test_no_network_is_one_line_with_the_reason(machine: Machine) -> None:
     machine.put("npm", 'echo "npm error code ENOTFOUND" >&2; echo "npm error more" >&2; exit 1')
     done = machine.run(LIBLLAMA)
     assert done.returncode == 1
-    assert re.search(r"could not fetch .*ENOTFOUND.*check the network", done.stderr.splitlines()[-1])
+    last = done.stderr.splitlines()[-1]
+    assert re.search(r"could not fetch .*ENOTFOUND.*check the network", last)
 
 
 def test_no_npm_names_the_mend(machine: Machine) -> None:
@@ -95,7 +96,8 @@ def test_a_good_folder_needs_no_network(machine: Machine) -> None:
 
 def installed(*without: str) -> str:
     """A dpkg-query that knows every package of the list but some."""
-    listed = re.findall(r"^([a-z][\w.+-]*)", (SETUP.parent / "packages.txt").read_text(), re.MULTILINE)
+    packages = (SETUP.parent / "packages.txt").read_text()
+    listed = re.findall(r"^([a-z][\w.+-]*)", packages, re.MULTILINE)
     assert set(without) <= set(listed)
     return "\n".join(f"echo installed {name}" for name in listed if name not in without)
 

@@ -1,10 +1,13 @@
 #include "engine/llama/chat.h"
 
+#include "engine/llama/deep_stack.h"
 #include "engine/llama/grammar_guard.h"
+#include "engine/llama/schema_guard.h"
 
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,9 +19,27 @@
 namespace fermata::engine::llama {
 namespace {
 
+constexpr std::size_t message_bytes_max = 240;
+
+// The library's reasons quote what the client sent, which may be long.
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
+  if (text.size() <= message_bytes_max) return text;
+  std::size_t end = message_bytes_max;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+
+// A model can be made to open brackets without end. Counted without regard to strings: a reply need
+// not be JSON.
+bool nests_too_deep(const std::string& reply) {
+  int depth = 0;
+  for (const char c : reply) {
+    if (c == '[' || c == '{') ++depth;
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+    if (depth > 2 * json_nesting_max) return true;
+  }
+  return false;
 }
 
 class LlamaReplyParser final : public ReplyParser {
@@ -26,6 +47,8 @@ class LlamaReplyParser final : public ReplyParser {
   LlamaReplyParser(common_chat_parser_params params) : params_(std::move(params)) {}
 
   Message parse(const std::string& reply, bool partial) const override {
+    // The library parses nested values by recursion.
+    if (nests_too_deep(reply)) return Message{.content = reply, .reasoning = "", .tool_calls = {}};
     try {
       const common_chat_msg parsed = common_chat_parse(reply, partial, params_);
       Message out;
@@ -55,19 +78,41 @@ std::string find_fault(const ChatInput& input) {
   for (const auto& [key, value] : input.template_kwargs) {
     if (auto fault = nested("chat_template_kwargs", value); !fault.empty()) return fault;
   }
+  if (input.json_schema.size() > schema_bytes_max || input.tools_json.size() > schema_bytes_max) {
+    return "\"tools\" or \"json_schema\": longer than " + std::to_string(schema_bytes_max) +
+           " bytes";
+  }
   if (input.continue_final_message && input.add_generation_prompt) {
     return "\"continue_final_message\" and \"add_generation_prompt\" cannot both be true";
   }
   return "";
 }
 
+// The schema of each tool's arguments.
+void check_tools(const common_json& tools) {
+  for (const common_json& tool : tools) {
+    if (!tool.is_object() || !tool.contains("function")) continue;
+    const common_json& function = tool.at("function");
+    if (!function.is_object() || !function.contains("parameters")) continue;
+    if (const std::string fault = find_schema_fault(function.at("parameters")); !fault.empty()) {
+      throw std::invalid_argument("\"tools\": parameters: " + fault);
+    }
+  }
+}
+
 common_chat_templates_inputs library_inputs(const ChatInput& input) {
   common_chat_templates_inputs out;
   out.messages = common_chat_msgs_parse_oaicompat(common_json::parse(input.messages_json));
   if (!input.tools_json.empty()) {
-    out.tools = common_chat_tools_parse_oaicompat(common_json::parse(input.tools_json));
+    const common_json tools = common_json::parse(input.tools_json);
+    check_tools(tools);
+    out.tools = common_chat_tools_parse_oaicompat(tools);
   }
   out.tool_choice = common_chat_tool_choice_parse_oaicompat(input.tool_choice);
+  if (!input.json_schema.empty()) {
+    const std::string fault = find_schema_fault(common_json::parse(input.json_schema));
+    if (!fault.empty()) throw std::invalid_argument("\"json_schema\": " + fault);
+  }
   out.json_schema = input.json_schema;
   out.grammar = input.grammar;
   out.use_jinja = true;
@@ -159,8 +204,17 @@ Result<std::string, SamplerFault> grammar_of_schema(const std::string& schema_js
     return Err{SamplerFault{"\"json_schema\": " + one_line(what)}};
   };
   if (std::string what = find_nesting_fault(schema_json); !what.empty()) return fault(what);
+  if (schema_json.size() > schema_bytes_max) {
+    return fault("longer than " + std::to_string(schema_bytes_max) + " bytes");
+  }
   try {
-    std::string grammar = json_schema_to_grammar(common_json::parse(schema_json));
+    const common_json schema = common_json::parse(schema_json);
+    if (std::string what = find_schema_fault(schema); !what.empty()) return fault(what);
+    std::string grammar;
+    // Chains of references recurse once each.
+    const bool ran =
+        run_on_deep_stack(deep_text_bytes, [&] { grammar = json_schema_to_grammar(schema); });
+    if (!ran) return fault("no memory to convert it");
     if (grammar.size() > grammar_bytes_max) return fault("its grammar is too long");
     return grammar;
   } catch (const std::exception& e) {
@@ -183,8 +237,16 @@ Result<ChatPrompt, ChatFault> ChatTemplate::apply(const llama_vocab* vocab,
                                                   const ChatInput& input) const {
   if (std::string what = find_fault(input); !what.empty()) return Err{ChatFault{std::move(what)}};
   try {
-    const common_chat_params applied =
-        common_chat_templates_apply(templates_.get(), library_inputs(input));
+    common_chat_params applied;
+    const common_chat_templates_inputs inputs = library_inputs(input);
+    // Schemas of tools are converted on the way, by recursion.
+    const auto work = [&] { applied = common_chat_templates_apply(templates_.get(), inputs); };
+    const bool has_schemas = !input.tools_json.empty() || !input.json_schema.empty();
+    if (!has_schemas) {
+      work();
+    } else if (!run_on_deep_stack(deep_text_bytes, work)) {
+      return Err{ChatFault{"no memory to convert the schemas"}};
+    }
     ChatPrompt out;
     out.prompt = applied.prompt;
     out.stop = applied.additional_stops;

@@ -41,21 +41,6 @@ std::string gib(Bytes bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
 }
 
-std::string find_type_fault(const CacheShape& shape, std::int64_t head, ggml_type type, bool is_k) {
-  const std::int64_t block = ggml_blck_size(type);
-  const auto fault = [&](std::int64_t width, const char* what) {
-    return std::string(is_k ? "cache_type_k " : "cache_type_v ") + ggml_type_name(type) +
-           " packs " + std::to_string(block) + " numbers, which does not divide the model's " +
-           what + " of " + std::to_string(width) + "; use f16";
-  };
-  if (head % block != 0) return fault(head, "head size");
-  for (const LayerWidths& layer : shape.layers) {
-    const std::int64_t width = is_k ? layer.k : layer.v;
-    if (width % block != 0) return fault(width, "row");
-  }
-  return "";
-}
-
 // 0 when the metadata does not tell.
 std::int64_t head_size(const LlamaModel& model, const char* key) {
   if (const std::int64_t size = model.number(key); size > 0) return size;
@@ -67,11 +52,10 @@ std::string find_kv_type_fault(const LlamaModel& model, const Geometry& geometry
   if (model.info().kind == MemoryKind::recurrent) return "";
   const std::int64_t head_k = head_size(model, "attention.key_length");
   const std::int64_t head_v = head_size(model, "attention.value_length");
-  const ggml_type k = ggml_type_of(geometry.cache_type_k);
-  const ggml_type v = ggml_type_of(geometry.cache_type_v);
-  for (const CacheShape* shape : {&model.memory().cells, &model.memory().window}) {
-    if (std::string fault = find_type_fault(*shape, head_k, k, true); !fault.empty()) return fault;
-    if (std::string fault = find_type_fault(*shape, head_v, v, false); !fault.empty()) return fault;
+  for (CacheShape shape : {model.memory().cells, model.memory().window}) {
+    shape.k = ggml_type_of(geometry.cache_type_k);
+    shape.v = ggml_type_of(geometry.cache_type_v);
+    if (std::string fault = find_type_fault(shape, head_k, head_v); !fault.empty()) return fault;
   }
   return "";
 }

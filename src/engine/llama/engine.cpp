@@ -202,6 +202,8 @@ bool LlamaEngine::should_abort(void* engine) {
 }
 
 LlamaEngine::CallOutcome LlamaEngine::call_library() {
+  // No room and a cancellation are answers; only a failure is worth a line.
+  const LibraryErrors errors(LibraryErrors::Echo::nothing);
   std::int32_t code = 0;
   try {
     code = llama_decode(context_.get(), batch_.get());
@@ -213,7 +215,7 @@ LlamaEngine::CallOutcome LlamaEngine::call_library() {
   if (code == 0) return CallOutcome::done;
   if (code == 1) return CallOutcome::no_room;
   if (code == 2) return CallOutcome::aborted;
-  log_error("libllama failed in a step with code {}", code);
+  log_error("libllama failed in a step with code {}: {}", code, errors.reason("no reason given"));
   return CallOutcome::broken;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <string_view>
+#include <utility>
 
 #include <llama.h>
 #include <log.h>
@@ -11,7 +12,7 @@ namespace fermata::engine::llama {
 namespace {
 
 std::atomic<LogLevel> lowest_level{LogLevel::warn};
-thread_local std::string* error_on_this_thread = nullptr;
+thread_local LibraryErrors* errors_on_this_thread = nullptr;
 
 LogLevel ours(ggml_log_level level) {
   if (level == GGML_LOG_LEVEL_ERROR) return LogLevel::error;
@@ -30,10 +31,9 @@ void sink(ggml_log_level level, const char* text, void*) {
   if (level == GGML_LOG_LEVEL_CONT || level == GGML_LOG_LEVEL_DEBUG) return;
   const std::string_view line = bare(text);
   if (line.empty()) return;
-  // The first line is the cause; the ones after it tell who gave up because of it.
-  if (level == GGML_LOG_LEVEL_ERROR && error_on_this_thread != nullptr &&
-      error_on_this_thread->empty()) {
-    *error_on_this_thread = line;
+  if (errors_on_this_thread != nullptr &&
+      !errors_on_this_thread->take(level == GGML_LOG_LEVEL_ERROR, line)) {
+    return;
   }
   const LogLevel as = ours(level);
   if (as <= lowest_level.load(std::memory_order_relaxed)) log(as, "libllama: {}", line);
@@ -48,9 +48,16 @@ void route_library_log(LogLevel level) {
   common_log_set_verbosity_thold(-1);
 }
 
-LibraryErrors::LibraryErrors() { error_on_this_thread = &first_; }
+LibraryErrors::LibraryErrors(Echo echo)
+    : outer_(std::exchange(errors_on_this_thread, this)), echo_(echo) {}
 
-LibraryErrors::~LibraryErrors() { error_on_this_thread = nullptr; }
+LibraryErrors::~LibraryErrors() { errors_on_this_thread = outer_; }
+
+bool LibraryErrors::take(bool is_error, std::string_view line) {
+  // The first line is the cause; the ones after it tell who gave up because of it.
+  if (is_error && first_.empty()) first_ = line;
+  return echo_ == Echo::warnings && !is_error;
+}
 
 std::string LibraryErrors::reason(const std::string& otherwise) const {
   if (first_.empty()) return otherwise;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #include <string>
+#include <string_view>
 
 namespace fermata::engine::llama {
 
@@ -12,18 +13,25 @@ namespace fermata::engine::llama {
 void route_library_log(LogLevel level);
 
 // While alive, keeps the first error line that the library wrote on this thread: the reason of a
-// failed load or build. Does not nest.
+// failed load or build. Nests.
 class LibraryErrors {
  public:
-  LibraryErrors();
+  // What of this thread still reaches the log. warnings: all but errors, which the caller reports;
+  // nothing: for calls whose failure is an answer.
+  enum class Echo : unsigned char { warnings, nothing };
+  explicit LibraryErrors(Echo echo = Echo::warnings);
   ~LibraryErrors();
   LibraryErrors(const LibraryErrors&) = delete;
   LibraryErrors& operator=(const LibraryErrors&) = delete;
 
+  // For the log callback: whether the line goes on to our log.
+  bool take(bool is_error, std::string_view line);
   // One line without the library's function names; `otherwise` when there was none.
   std::string reason(const std::string& otherwise) const;
 
  private:
+  LibraryErrors* outer_;
+  Echo echo_;
   std::string first_;
 };
 

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "engine/llama/context.h"
 #include "engine/llama/engine.h"
+#include "engine/llama/log_sink.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -75,6 +76,7 @@ void LlamaEngine::learn_range_format(const LlamaModel& model) {
   CacheShape shape = model.memory().cells;
   shape.k = ggml_type_of(geometry_.cache_type_k);
   shape.v = ggml_type_of(geometry_.cache_type_v);
+  const LibraryErrors errors(LibraryErrors::Echo::nothing);
   // Whether flash attention is really on decides the layout of V; only the library knows.
   for (const bool transposed : {false, true}) {
     shape.v_transposed = transposed;
@@ -124,6 +126,7 @@ Result<void, MoveFault> LlamaEngine::import_range(Seat seat, std::span<const std
   FERMATA_CHECK(range->begin == position(seat), "a range that does not continue its sequence");
   if (range->end > limits_.window) return Err{MoveFault::no_room};
   const ScratchGuard guard(memory());
+  const LibraryErrors errors(LibraryErrors::Echo::nothing);
   // The bytes are known to be whole and ours: all that can be missing is room.
   const std::size_t read = llama_state_seq_set_data(
       context_.get(), reinterpret_cast<const std::uint8_t*>(range->state.data()),

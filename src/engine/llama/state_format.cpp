@@ -136,7 +136,26 @@ bool try_read(Reader& in, bool extension, CacheShape& shape) {
   return read_layers(in, cells, shape);
 }
 
+std::string find_width_fault(const char* field, ggml_type type, std::int64_t width,
+                             const char* what) {
+  const std::int64_t block = ggml_blck_size(type);
+  if (width % block == 0) return "";
+  return std::string(field) + " " + ggml_type_name(type) + " packs " + std::to_string(block) +
+         " numbers, which does not divide the model's " + what + " of " + std::to_string(width) +
+         "; use f16";
+}
+
 }  // namespace
+
+std::string find_type_fault(const CacheShape& shape, std::int64_t head_k, std::int64_t head_v) {
+  std::string fault = find_width_fault("cache_type_k", shape.k, head_k, "head size");
+  if (fault.empty()) fault = find_width_fault("cache_type_v", shape.v, head_v, "head size");
+  for (const LayerWidths& layer : shape.layers) {
+    if (fault.empty()) fault = find_width_fault("cache_type_k", shape.k, layer.k, "row");
+    if (fault.empty()) fault = find_width_fault("cache_type_v", shape.v, layer.v, "row");
+  }
+  return fault;
+}
 
 std::int64_t row_bytes(ggml_type type, std::int64_t width) {
   const std::int64_t block = ggml_blck_size(type);

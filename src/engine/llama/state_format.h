@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <ggml.h>
@@ -43,6 +44,10 @@ struct CacheShape {
 
 // Bytes of `width` elements, rounded up to whole blocks.
 std::int64_t row_bytes(ggml_type type, std::int64_t width);
+
+// Empty when the types of the cache can hold heads of these sizes; else one line. The library packs
+// quantised numbers in blocks and aborts on a row, or half a head, that is no whole number of them.
+std::string find_type_fault(const CacheShape& shape, std::int64_t head_k, std::int64_t head_v);
 
 // Where the first cache of a state starts: behind the magic number and the id of the sequence.
 inline constexpr std::size_t state_header_bytes = 8;

@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
         // The first character, the last ones, everything.
         Case{{"T"}, "", "T"}, Case{{"xt"}, "The sky is blue?\nNe", "xt"},
         Case{{"The sky is blue?\nNext"}, "", "The sky is blue?\nNext"},
-        Case{{"sky", "sky is", "is blue", "blue?", "y is b"}, "The ", "sky"},
+        Case{{"sky is", "ky is", "is blue", "blue?", "y is b"}, "The ", "sky is"},
         Case{{"is", "sky is blue", "blue"}, "The ", "sky is blue"},
         // The longer word breaks off, the shorter inside it was met long before.
         Case{{"is", "sky is green"}, "The sky ", "is"}, Case{{}, "The sky is blue?\nNext", ""}));
@@ -183,9 +183,10 @@ std::vector<std::string> some_words() {
 std::vector<std::string> some_pieces(const std::string& text) {
   std::vector<std::string> pieces;
   for (std::size_t at = 0; at < text.size();) {
-    const auto n = *rc::gen::inRange<std::size_t>(0, 6);
+    const auto n = *rc::gen::inRange<std::size_t>(1, 7);
     pieces.push_back(text.substr(at, n));
     at += n;
+    if (*rc::gen::arbitrary<bool>()) pieces.emplace_back();
   }
   return pieces;
 }
@@ -197,9 +198,10 @@ RC_GTEST_PROP(StopScannerProperty, TextIsWhatComesBeforeTheFirstMatchOfTheWhole,
   const std::size_t end = first_match(text, words);
   RC_ASSERT(shown.text == text.substr(0, end));
   RC_ASSERT(shown.word.empty() == (end == std::string::npos));
+  if (shown.word.empty()) return;
   // The word that is named is one that stands there.
-  RC_ASSERT(shown.word.empty() || text.compare(end, shown.word.size(), shown.word) == 0);
-  RC_ASSERT(shown.word.empty() || std::find(words.begin(), words.end(), shown.word) != words.end());
+  RC_ASSERT(text.compare(end, shown.word.size(), shown.word) == 0);
+  RC_ASSERT(std::find(words.begin(), words.end(), shown.word) != words.end());
 }
 
 RC_GTEST_PROP(StopScannerProperty, NothingIsReleasedThatMayStillBecomeAWord, ()) {

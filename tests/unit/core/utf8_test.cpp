@@ -135,7 +135,7 @@ RC_GTEST_PROP(Utf8Property, PiecesAreValidAndConcatenateToTheWhole, ()) {
   Utf8Cutter cutter;
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const auto n = *rc::gen::inRange<std::size_t>(0, 5);
+    const auto n = *rc::gen::inRange<std::size_t>(1, 6);
     const std::string piece = cutter.feed(std::string_view(text).substr(at, n));
     RC_ASSERT(is_valid_utf8(piece));
     out += piece;
@@ -159,7 +159,8 @@ RC_GTEST_PROP(Utf8Property, WholeCharactersIsNeverMoreThanThreeBytesShort, ()) {
   const std::string text = some_bytes();
   const std::size_t whole = whole_characters(text);
   RC_ASSERT(whole <= text.size() && text.size() - whole <= 3);
-  RC_ASSERT(whole_characters(text.substr(0, whole)) == whole);
+  // What is left out may still become a character.
+  RC_ASSERT(whole_characters(text.substr(whole)) == 0U);
 }
 
 }  // namespace

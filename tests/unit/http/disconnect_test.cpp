@@ -13,6 +13,7 @@ class Disconnects : public HttpTest, public testing::WithParamInterface<Way> {
  protected:
   void SetUp() override {
     options.workers = 1;
+    options.worker_queue_max = 1;
     listen();
   }
 
@@ -109,11 +110,17 @@ TEST_P(Disconnects, InTheWorkerQueue) {
       ASSERT_TRUE(eventually([this] { return stats().requests_abandoned.value() == 1; }));
     }
   }
+  RawClient next(port());
+  next.send(request_text("POST", "/echo", "2"));  // Its place in the queue is free again.
+  // Connections are served in order, so `next` waits in the queue once a later one is answered.
+  RawClient later(port());
+  later.send(request_text("GET", "/cheap/"));
+  EXPECT_EQ(later.read_answer().status, 200);
   service.open_gate();
   EXPECT_EQ(running.read_answer().body, "POST /echo|1");
-  running.send(request_text("POST", "/echo", "2"));
-  EXPECT_EQ(running.read_answer().body, "POST /echo|2");
-  EXPECT_EQ(service.begun(), 2);  // The abandoned one never began.
+  EXPECT_EQ(next.read_answer().body, "POST /echo|2");
+  EXPECT_EQ(stats().requests_refused.value(), 0U);
+  EXPECT_EQ(service.begun(), 3);  // The abandoned one never began; one was cheap.
 }
 
 TEST_P(Disconnects, InTheMiddleOfARequest) {

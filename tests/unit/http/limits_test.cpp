@@ -1,7 +1,13 @@
 // Limits of size, time and number, each with its named answer.
+#include "http/body_budget.h"
 #include "unit/http/rig.h"
 
+#include <optional>
+#include <vector>
+
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace fermata::http {
 namespace {
@@ -84,14 +90,33 @@ TEST_F(Limits, AHeadThatNeverEndsIsTimedOutHoweverItTrickles) {
   expect_error(client.read_answer(), 408, "invalid_request_error");
 }
 
-TEST_F(Limits, ABodyThatNeverEndsIsTimedOut) {
+TEST_F(Limits, ABodyThatNeverEndsIsTimedOutHoweverItTrickles) {
   listen();
   RawClient client(port());
-  client.send("POST /echo HTTP/1.1\r\nContent-Length: 1000\r\n\r\nonly this");
-  ASSERT_TRUE(pass_time_until([&] { return stats().answers[3].value() == 1; }));
+  client.send("POST /echo HTTP/1.1\r\nContent-Length: 100000\r\n\r\nonly this");
+  ASSERT_TRUE(pass_time_until([&] {
+    client.send(".");  // One more byte per second does not help.
+    return stats().answers[3].value() == 1;
+  }));
   expect_error(client.read_answer(), 408, "invalid_request_error");
   EXPECT_TRUE(client.at_end());
   EXPECT_EQ(service.begun(), 0);
+}
+
+TEST_F(Limits, ASlowBodyThatMakesProgressIsNot) {
+  listen();
+  RawClient client(port());
+  const std::string part(20'000, 'p');
+  client.send("POST /echo HTTP/1.1\r\nContent-Length: 200000\r\n\r\n");
+  for (std::size_t sent = part.size(); sent <= 200'000; sent += part.size()) {
+    clock.advance(second * 1000);  // Ten parts: far beyond one timeout in all.
+    client.send(part);
+    const auto arrived = static_cast<std::int64_t>(sent);
+    if (sent > BodyCharge::free_bytes && sent < 200'000) {
+      ASSERT_TRUE(eventually([&] { return stats().body_bytes.value() == arrived; }));
+    }
+  }
+  EXPECT_EQ(client.read_answer().body.size(), 200'000 + std::string("POST /echo|").size());
 }
 
 TEST_F(Limits, AnIdleConnectionEndsSilently) {
@@ -130,6 +155,28 @@ TEST_F(Limits, AClientThatTakesNothingIsGivenUp) {
   ASSERT_TRUE(pass_time_until([&] { return stats().requests_abandoned.value() == 1; }));
   EXPECT_TRUE(script->wait_destroyed());
   EXPECT_TRUE(all_closed());
+}
+
+TEST_F(Limits, LargeBodiesShareABudgetAndSmallOnesPassIt) {
+  options.bodies_max = Bytes(250'000);
+  listen();
+  const std::string body(200'000, 'b');
+  const std::string request = request_text("POST", "/echo", body);
+  RawClient first(port());
+  first.send(std::string_view(request).substr(0, request.size() - 1));
+  ASSERT_TRUE(eventually([&] { return stats().body_bytes.value() >= 199'000; }));
+  RawClient second_large(port());
+  second_large.send(request);
+  const RawAnswer answer = second_large.read_answer();
+  expect_error(answer, 503, "unavailable_error");
+  EXPECT_EQ(answer.headers.at("retry-after"), "1");
+  EXPECT_TRUE(second_large.at_end());
+  RawClient small(port());
+  small.send(request_text("POST", "/echo", std::string(60'000, 's')));
+  EXPECT_EQ(small.read_answer().status, 200);
+  first.send("b");
+  EXPECT_EQ(first.read_answer().body, "POST /echo|" + body);
+  EXPECT_TRUE(eventually([&] { return stats().body_bytes.value() == 0; }));
 }
 
 TEST_F(Limits, ConnectionsBeyondTheLimitAreToldSo) {
@@ -187,6 +234,38 @@ TEST_F(Limits, AFullWorkerQueueIsNamedAndCheapRequestsPassIt) {
     EXPECT_EQ(client->read_answer().body, "GET /cheap/next|");
   }
   EXPECT_EQ(served, 1);
+}
+
+// Leaves room for exactly `count` more open files while it exists.
+class FewFiles {
+ public:
+  explicit FewFiles(int count) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    std::vector<int> probes;
+    for (int i = 0; i <= count; ++i) probes.push_back(dup(0));
+    rlimit few = before_;
+    few.rlim_cur = static_cast<rlim_t>(probes.back());
+    for (const int probe : probes) close(probe);
+    setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~FewFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+  FewFiles(const FewFiles&) = delete;
+  FewFiles& operator=(const FewFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(Limits, WithoutDescriptorsClientsWaitUntilThereAreSome) {
+  listen();
+  std::optional<RawClient> client;
+  {
+    const FewFiles few(1);  // The client's own.
+    client.emplace(port());
+    client->send(request_text("GET", "/cheap/"));
+    ASSERT_TRUE(eventually([this] { return stats().accepts_failed.value() > 0; }));
+  }
+  EXPECT_EQ(client->read_answer().status, 200);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "unit/http/scripted_service.h"
 
+#include "base/clock.h"
+
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -113,7 +115,6 @@ std::unique_ptr<api::Exchange> ScriptedService::begin(api::Inquiry inquiry) {
     return api::ready_exchange(api::Head{}, echo_text(inquiry));
   }
   auto script = std::make_shared<Script>();
-  script->inquiry = std::move(inquiry);
   script->ping_seconds = ping_seconds_;
   scripts_.push_back(script);
   changed_.notify_all();
@@ -185,9 +186,10 @@ api::Piece whole_answer(int status, std::string body) {
 }
 
 bool eventually(const std::function<bool()>& condition) {
-  const auto give_up = std::chrono::steady_clock::now() + patience;
+  const SteadyClock clock;
+  const Micros give_up = clock.now() + Micros(std::chrono::microseconds(patience).count());
   while (!condition()) {
-    if (std::chrono::steady_clock::now() > give_up) return false;
+    if (clock.now() > give_up) return false;
     std::this_thread::yield();
   }
   return true;

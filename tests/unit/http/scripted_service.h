@@ -24,8 +24,7 @@ class Script {
   bool wait_destroyed();         // Until the server has let go of the exchange.
   int pieces_pulled() const;
 
-  api::Inquiry inquiry;  // What was asked. Constant.
-  int ping_seconds = 0;  // Set by the service. Constant.
+  int ping_seconds = 0;  // Set by the service before anyone else sees it.
 
  private:
   friend class ScriptedExchange;

@@ -1,0 +1,78 @@
+#include "bench/bench.h"
+
+#include "bench/workloads.h"
+#include "engine/llama/backend.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+namespace fermata::bench {
+namespace {
+
+std::string names() {
+  std::string out;
+  for (const Workload& workload : workloads()) {
+    out += std::string("\n  ") + workload.name + ": " + workload.what;
+  }
+  return out;
+}
+
+int run_one(const Workload& workload, const BenchOptions& options) {
+  auto figures = workload.run(options);
+  if (!figures) {
+    std::fprintf(stderr, "error: %s: %s\n", workload.name, figures.error().c_str());
+    return 1;
+  }
+  Json line = *figures;
+  line["machine"] = machine();
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+  return 0;
+}
+
+}  // namespace
+
+const std::vector<Workload>& workloads() {
+  static const std::vector<Workload> all = {
+      {"decode", "one stream of the 350 M model against a bare loop; good: 0.98 and more",
+       run_decode},
+      {"decode-tiny", "the same with the default model; good: 0.90 and more", run_decode_tiny},
+      {"itl", "p99 gap of 7 streams beside a long prompt, in steps; good: 3 and less", run_itl},
+      {"start", "process start to first token, over 500 ms; good: 1 and less", run_start},
+  };
+  return all;
+}
+
+int run_bench(std::span<const std::string_view> args) {
+  CLI::App app("Measures this build on this machine. Workloads:" + names(), "fermata bench");
+  std::string name;
+  BenchOptions options;
+  app.add_option("workload", name, "one of the above")->required();
+  app.add_option("-t,--threads", options.threads, "threads that compute")
+      ->check(CLI::Range(1, 512));
+  app.add_option("--pairs", options.pairs, "repetitions; medians are over these")
+      ->check(CLI::Range(1, 100));
+  std::vector<std::string> words(args.rbegin(), args.rend());
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const auto found = std::find_if(workloads().begin(), workloads().end(),
+                                  [&](const Workload& w) { return name == w.name; });
+  if (found == workloads().end()) {
+    std::fprintf(stderr, "error: '%s' is not a workload; there are:%s\n", name.c_str(),
+                 names().c_str());
+    return 2;
+  }
+  const auto started = engine::llama::start_library();
+  if (!started) {
+    std::fprintf(stderr, "error: %s\n", started.error().c_str());
+    return 1;
+  }
+  return run_one(*found, options);
+}
+
+}  // namespace fermata::bench

@@ -1,0 +1,74 @@
+#include "bench/child_server.h"
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace fermata::bench {
+namespace {
+
+constexpr int start_timeout_ms = 120'000;
+
+// The port out of "... http://127.0.0.1:PORT"; 0 when the text is not complete yet.
+int port_in(const std::string& text) {
+  const std::string marker = "http://127.0.0.1:";
+  const std::size_t at = text.find(marker);
+  if (at == std::string::npos || text.find('\n', at) == std::string::npos) return 0;
+  return std::atoi(text.c_str() + at + marker.size());
+}
+
+int read_port(int fd) {
+  std::string text;
+  std::array<char, 512> buffer;
+  pollfd ready{fd, POLLIN, 0};
+  while (poll(&ready, 1, start_timeout_ms) > 0) {
+    const ssize_t n = read(fd, buffer.data(), buffer.size());
+    if (n <= 0) return 0;
+    text.append(buffer.data(), static_cast<std::size_t>(n));
+    if (const int port = port_in(text)) return port;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChildServer>, std::string> ChildServer::start(
+    std::vector<std::string> args) {
+  std::vector<std::string> words = {"fermata", "serve", "--host",       "127.0.0.1",
+                                    "--port",  "0",     "--log-disable"};
+  words.insert(words.end(), args.begin(), args.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  std::array<int, 2> out{};
+  if (pipe2(out.data(), O_CLOEXEC) != 0) return Err(std::string("no pipe for the server's output"));
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  pid_t pid = 0;
+  const int failed = posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(out[1]);
+  const int port = failed == 0 ? read_port(out[0]) : 0;
+  close(out[0]);
+  if (failed != 0) return Err("the server cannot be started: " + std::string(strerror(failed)));
+  std::unique_ptr<ChildServer> server(new ChildServer(pid, port));
+  if (port == 0) return Err(std::string("the server did not come up; its message is above"));
+  return server;
+}
+
+ChildServer::~ChildServer() {
+  kill(pid_, SIGTERM);
+  kill(pid_, SIGTERM);
+  waitpid(pid_, nullptr, 0);
+}
+
+}  // namespace fermata::bench

@@ -1,0 +1,34 @@
+// A server in a process of its own, as a user would run it.
+#pragma once
+
+#include "base/result.h"
+#include "base/types.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace fermata::bench {
+
+// Ends the process when destroyed.
+class ChildServer {
+ public:
+  // Runs this binary's `serve` with the arguments on a free port, and returns as soon as it listens
+  // (the model may still load; see wait_until_ready). Error: one line.
+  static Result<std::unique_ptr<ChildServer>, std::string> start(std::vector<std::string> args);
+  ~ChildServer();
+  ChildServer(const ChildServer&) = delete;
+  ChildServer& operator=(const ChildServer&) = delete;
+
+  int port() const { return port_; }
+  pid_t pid() const { return pid_; }
+
+ private:
+  ChildServer(pid_t pid, int port) : pid_(pid), port_(port) {}
+  pid_t pid_;
+  int port_;
+};
+
+}  // namespace fermata::bench

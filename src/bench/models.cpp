@@ -1,0 +1,53 @@
+#include "bench/models.h"
+
+#include "bench/report.h"
+#include "engine/llama/random_model.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace fermata::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path cache_folder() {
+  if (const char* own = std::getenv("FERMATA_CACHE")) return own;
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME")) return fs::path(xdg) / "fermata";
+  const char* home = std::getenv("HOME");
+  return fs::path(home != nullptr ? home : "/tmp") / ".cache" / "fermata";
+}
+
+}  // namespace
+
+Result<std::string, std::string> tiny_model() {
+  std::error_code error;
+  fs::path path;
+  if (const char* named = std::getenv("FERMATA_TINY_MODEL")) {
+    path = named;
+  } else {
+    // The binary lies in build/KIND of the tree.
+    path =
+        fs::read_symlink("/proc/self/exe", error).parent_path() / "../../models/fermata-tiny.gguf";
+  }
+  if (!fs::exists(path, error)) {
+    return Err("no default model at " + path.string() + "; name one with FERMATA_TINY_MODEL");
+  }
+  return fs::canonical(path, error).string();
+}
+
+Result<std::string, std::string> bench_model() {
+  const fs::path path = cache_folder() / "models" / "bench-350m.gguf";
+  std::error_code error;
+  if (fs::exists(path, error)) return path.string();
+  const auto tiny = tiny_model();
+  if (!tiny) return Err(tiny.error());
+  fs::create_directories(path.parent_path(), error);
+  progress("making " + path.string() + " (once, about 370 MB)");
+  const auto made =
+      engine::llama::write_random_model(engine::llama::bench_350m_model(*tiny), path.string());
+  if (!made) return Err(made.error());
+  return path.string();
+}
+
+}  // namespace fermata::bench

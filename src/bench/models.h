@@ -1,0 +1,16 @@
+// The models that workloads run on: the default one of the tree, and a random-weight one of the
+// size people serve on small machines, made once and kept in the cache folder.
+#pragma once
+
+#include "base/result.h"
+
+#include <string>
+
+namespace fermata::bench {
+
+// models/fermata-tiny.gguf of the tree this binary was built in, or FERMATA_TINY_MODEL.
+Result<std::string, std::string> tiny_model();
+// Made at the first call; shows its progress. About 370 MB in ${FERMATA_CACHE:-~/.cache/fermata}.
+Result<std::string, std::string> bench_model();
+
+}  // namespace fermata::bench

@@ -1,0 +1,31 @@
+// What can be measured. Each workload says what it compares and which ratio is good.
+#pragma once
+
+#include "base/result.h"
+#include "bench/report.h"
+
+#include <string>
+#include <vector>
+
+namespace fermata::bench {
+
+struct BenchOptions {
+  int threads = 1;
+  int pairs = 5;  // Repetitions; medians are over these.
+};
+
+struct Workload {
+  const char* name;
+  const char* what;
+  // The figures, with "ratio" among them; or one line that says why there are none.
+  Result<Json, std::string> (*run)(const BenchOptions&);
+};
+
+const std::vector<Workload>& workloads();
+
+Result<Json, std::string> run_decode(const BenchOptions& options);
+Result<Json, std::string> run_decode_tiny(const BenchOptions& options);
+Result<Json, std::string> run_itl(const BenchOptions& options);
+Result<Json, std::string> run_start(const BenchOptions& options);
+
+}  // namespace fermata::bench

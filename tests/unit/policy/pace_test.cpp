@@ -1,0 +1,135 @@
+#include "policy/pace.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace fermata::policy {
+namespace {
+
+// A machine whose steps cost the same every time.
+struct Machine {
+  std::int64_t decode_us = 10'000, per_sequence_us = 200, per_row_us = 100;
+
+  Micros step(std::int32_t decode_rows, Tokens prefill_rows) const {
+    const std::int64_t decode = decode_rows > 0 ? decode_us + decode_rows * per_sequence_us : 0;
+    return Micros(decode + prefill_rows.value * per_row_us);
+  }
+};
+
+Tokens allowance(const Pace& pace, std::int32_t decode_rows, Micros budget = Micros(0)) {
+  return prefill_allowance(pace.rates(decode_rows), budget, true, Tokens(2048));
+}
+
+// As the scheduler does it: now and then a step without prefill, else as much as is allowed.
+Micros last_step(Pace& pace, const Machine& machine, std::int32_t decode_rows, int steps,
+                 Micros budget = Micros(0)) {
+  Micros took{0};
+  for (int i = 0; i < steps; ++i) {
+    const Tokens rows = i % 4 == 0 ? Tokens(0) : allowance(pace, decode_rows, budget);
+    took = machine.step(decode_rows, rows);
+    pace.observe(decode_rows, rows, took);
+  }
+  return took;
+}
+
+TEST(Pace, KnowsNothingAtFirst) {
+  const Pace pace;
+  EXPECT_EQ(pace.rates(1).decode_step, Micros(0));
+  EXPECT_EQ(pace.rates(1).prefill_per_1k, Micros(0));
+}
+
+TEST(Pace, StepsComeToTakeTwoDecodeSteps) {
+  for (std::int32_t decode_rows : {1, 4, 32}) {
+    Pace pace;
+    const Machine machine;
+    const std::int64_t took = last_step(pace, machine, decode_rows, 60).value;
+    const std::int64_t aim = 2 * machine.step(decode_rows, Tokens(0)).value;
+    EXPECT_NEAR(static_cast<double>(took), static_cast<double>(aim), 0.05 * aim);
+  }
+}
+
+TEST(Pace, StepsComeToTakeTheirBudget) {
+  Pace pace;
+  const std::int64_t took = last_step(pace, {}, 4, 60, Micros(50'000)).value;
+  EXPECT_NEAR(static_cast<double>(took), 50'000.0, 2'500.0);
+}
+
+TEST(Pace, FollowsAMachineThatBecomesSlower) {
+  Pace pace;
+  last_step(pace, {}, 4, 60);
+  const Machine slower{20'000, 400, 300};
+  const std::int64_t took = last_step(pace, slower, 4, 60).value;
+  EXPECT_NEAR(static_cast<double>(took), 41'600.0, 2'080.0);
+}
+
+TEST(Pace, PromptsAloneTeachTheCostOfARow) {
+  Pace pace;
+  for (int i = 0; i < 5; ++i) pace.observe(0, Tokens(500), Micros(50'000));
+  pace.observe(1, Tokens(0), Micros(10'000));
+  EXPECT_EQ(pace.rates(1).prefill_per_1k, Micros(100'000));
+  EXPECT_EQ(allowance(pace, 1), Tokens(100));
+}
+
+TEST(Pace, NumberThatWasNeverSeenBorrowsFromTheNearest) {
+  Pace pace;
+  pace.observe(2, Tokens(0), Micros(100));
+  pace.observe(8, Tokens(0), Micros(300));
+  EXPECT_EQ(pace.rates(1).decode_step, Micros(100));
+  EXPECT_EQ(pace.rates(3).decode_step, Micros(100));
+  EXPECT_EQ(pace.rates(7).decode_step, Micros(300));
+  EXPECT_EQ(pace.rates(200).decode_step, Micros(300));
+}
+
+TEST(Pace, LastNumberStandsForAllLarger) {
+  Pace pace;
+  pace.observe(10'000, Tokens(0), Micros(700));
+  EXPECT_EQ(pace.rates(256).decode_step, Micros(700));
+  EXPECT_EQ(pace.rates(std::numeric_limits<std::int32_t>::max()).decode_step, Micros(700));
+}
+
+TEST(PrefillAllowance, IsTheFirstPieceAsLongAsNothingIsKnown) {
+  EXPECT_EQ(prefill_allowance({}, Micros(0), true, Tokens(512)), Tokens(16));
+  EXPECT_EQ(prefill_allowance({Micros(10), Micros(0)}, Micros(0), true, Tokens(512)), Tokens(16));
+  EXPECT_EQ(prefill_allowance({Micros(0), Micros(10)}, Micros(0), true, Tokens(512)), Tokens(16));
+  EXPECT_EQ(prefill_allowance({}, Micros(0), true, Tokens(3)), Tokens(3));
+}
+
+TEST(PrefillAllowance, IsTheWholeBatchWhenNobodyDecodes) {
+  EXPECT_EQ(prefill_allowance({}, Micros(1), false, Tokens(512)), Tokens(512));
+  EXPECT_EQ(prefill_allowance({Micros(10), Micros(1000)}, Micros(1), false, Tokens(512)),
+            Tokens(512));
+}
+
+TEST(PrefillAllowanceDeathTest, AsksForRoom) {
+  EXPECT_DEATH((void)prefill_allowance({}, Micros(0), true, Tokens(0)), "no row left");
+}
+
+struct Step {
+  std::int32_t decode_rows;
+  std::int64_t prefill_rows, took_us;
+};
+
+RC_GTEST_PROP(PaceProperty, AllowanceIsNeverNoneNorMoreThanTheBatch, ()) {
+  Pace pace, again;
+  const int steps = *rc::gen::inRange(0, 20);
+  for (int i = 0; i < steps; ++i) {
+    const Step step{*rc::gen::inRange(0, 300), *rc::gen::inRange<std::int64_t>(0, 5000),
+                    *rc::gen::inRange<std::int64_t>(0, 1'000'000'000'000)};
+    pace.observe(step.decode_rows, Tokens(step.prefill_rows), Micros(step.took_us));
+    again.observe(step.decode_rows, Tokens(step.prefill_rows), Micros(step.took_us));
+  }
+  const auto decode_rows = *rc::gen::inRange(0, 300);
+  const Rates rates = pace.rates(decode_rows);
+  RC_ASSERT(rates.decode_step >= Micros(0) && rates.prefill_per_1k >= Micros(0));
+  RC_ASSERT(rates.decode_step == again.rates(decode_rows).decode_step);
+  RC_ASSERT(rates.prefill_per_1k == again.rates(decode_rows).prefill_per_1k);
+  const Tokens batch_left{*rc::gen::inRange(1, 4096)};
+  const Micros budget{*rc::gen::inRange<std::int64_t>(0, 3'600'000'000)};
+  const Tokens rows = prefill_allowance(rates, budget, *rc::gen::arbitrary<bool>(), batch_left);
+  RC_ASSERT(rows >= Tokens(1) && rows <= batch_left);
+}
+
+}  // namespace
+}  // namespace fermata::policy
