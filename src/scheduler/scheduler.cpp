@@ -239,14 +239,34 @@ void Scheduler::admit(const policy::Admission& admission) {
   running_.push_back(std::move(sequence));
 }
 
+// Everything that shows the end is in place before the client hears of it: whoever has its answer
+// sees its slot idle and its tokens counted.
 void Scheduler::finish(Sequence& sequence, FinishReason reason, FailureKind failure) {
-  sequence.finish(reason, failure, engine_.limits().window, clock_.now());
-  // Cells of a broken engine are nothing that a later request could start from.
-  const bool keep = failure != FailureKind::engine_broken;
-  if (sequence.is_seated()) pool_.release(sequence.seat(), keep, clock_.now());
+  if (sequence.is_seated()) {
+    const Seat seat = sequence.seat();
+    // Cells of a broken engine are nothing that a later request could start from.
+    pool_.release(seat, failure != FailureKind::engine_broken, clock_.now());
+    board_.update([&](Status& status) {
+      show(sequence, status);
+      status.seats[static_cast<std::size_t>(seat.value)].is_processing = false;
+      --status.n_processing;
+    });
+  }
   stats_.requests_finished.add();
   if (reason == FinishReason::cancelled) stats_.requests_cancelled.add();
   if (reason == FinishReason::failed) stats_.requests_failed.add();
+  sequence.finish(reason, failure, engine_.limits().window, clock_.now());
+}
+
+void Scheduler::show(const Sequence& sequence, Status& status) const {
+  SeatStatus& seat = status.seats[static_cast<std::size_t>(sequence.seat().value)];
+  seat.resident = pool_.ledger().length(sequence.seat());
+  seat.prompt = sequence.prompt_length();
+  seat.prompt_cached = sequence.cached();
+  seat.prompt_processed =
+      std::min(sequence.computed(), sequence.prompt_length()) - sequence.cached();
+  seat.predicted = sequence.predicted();
+  seat.remaining = sequence.remaining();
 }
 
 void Scheduler::remove_finished() {
@@ -364,15 +384,7 @@ void Scheduler::publish() {
       seat.resident = pool_.ledger().length(Seat(s));
       if (seat.request != last_request_[index]) seat.request = last_request_[index];
     }
-    for (const auto& sequence : running_) {
-      SeatStatus& seat = status.seats[static_cast<std::size_t>(sequence->seat().value)];
-      seat.prompt = sequence->prompt_length();
-      seat.prompt_cached = sequence->cached();
-      seat.prompt_processed =
-          std::min(sequence->computed(), sequence->prompt_length()) - sequence->cached();
-      seat.predicted = sequence->predicted();
-      seat.remaining = sequence->remaining();
-    }
+    for (const auto& sequence : running_) show(*sequence, status);
     status.n_processing = static_cast<std::int64_t>(running_.size());
     status.n_waiting = waiting_count_.load(std::memory_order_relaxed);
     status.cells_used = pool_.ledger().used();

@@ -74,6 +74,7 @@ class Scheduler {
   void handle_no_room();
   void handle_broken();
   void remove_finished();
+  void show(const Sequence& sequence, Status& status) const;
   void publish();
   Tokens cells_needed(const Request& request) const;
 

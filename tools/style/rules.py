@@ -19,7 +19,7 @@ SOURCE_LINES_MAX = 600
 HEADER_LINES_MAX = 200
 FUNCTION_LINES_MAX = 70
 
-# Which folder of src/ may include which others (docs/hacking.md draws it). Each may include itself.
+# Which folder of src/ may include which others. Each may include itself.
 # Folders below a listed one belong to it. app, tests and tools may include everything.
 MAY_INCLUDE: dict[str, set[str]] = {
     "base": set(),

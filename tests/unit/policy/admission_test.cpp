@@ -151,7 +151,7 @@ TEST(Admission, DivergentConversationSharesIntoAnEmptySeat) {
   EXPECT_EQ(apart.admit[0].source, Seat(1));
   EXPECT_EQ(apart.admit[0].reuse, Tokens(20));
   EXPECT_EQ(world.apply(apart), "");
-  EXPECT_EQ(world.length(1), 100U);
+  EXPECT_EQ(world.text(1).size(), 100U);
 }
 
 TEST(Admission, DivergentConversationTakesTheSeatWhenNoneIsEmpty) {

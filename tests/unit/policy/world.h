@@ -44,7 +44,7 @@ class World {
   Tokens window() const;
   Tokens unpromised() const;
   SeatUse use(int seat) const { return seats_[static_cast<std::size_t>(seat)].use; }
-  std::size_t length(int seat) const { return seats_[static_cast<std::size_t>(seat)].text.size(); }
+  const std::string& text(int seat) const { return seats_[static_cast<std::size_t>(seat)].text; }
 
   // As the scheduler does it. What the plan breaks by that, or nothing.
   std::string apply(const Plan& plan);
