@@ -10,7 +10,8 @@ from server import PATIENCE_S, Server
 
 BAD_SAMPLING: list[dict[str, Any]] = [
     {"temperature": "hot"}, {"top_p": -1}, {"top_p": 2}, {"top_k": 2**40}, {"min_p": 5},
-    {"repeat_penalty": 0}, {"repeat_penalty": -1}, {"repeat_last_n": -2}, {"presence_penalty": 1e30},
+    {"repeat_penalty": 0}, {"repeat_penalty": -1}, {"repeat_last_n": -2},
+    {"presence_penalty": 1e30},
     {"mirostat": 9}, {"n_probs": -1}, {"n_probs": 10**9}, {"seed": 2**64}, {"seed": "a"},
     {"logit_bias": {"999999": 5}}, {"logit_bias": [[1, "x"]]}, {"samplers": ["nonsense"]},
     {"n_predict": 1.5}, {"n_predict": "many"}, {"stop": [1]}, {"stop": {"a": 1}}, {"id_slot": 99},
@@ -35,7 +36,7 @@ FINE_SAMPLING: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("body", FINE_SAMPLING, ids=lambda body: str(body)[:40])
-def test_extreme_values_that_mean_something_are_served(server: Server, body: dict[str, Any]) -> None:
+def test_extreme_values_with_a_meaning_are_served(server: Server, body: dict[str, Any]) -> None:
     answer = server.post("/completion", {"prompt": "x", "n_predict": 3} | body)
     assert answer.status_code == 200, answer.text
 
@@ -131,8 +132,8 @@ def test_hostile_grammars(server: Server, grammar: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "status"), [
-    ("/nonsense", 404), ("/v1/nonsense", 404), ("/", 404), ("/v1/embeddings", 501), ("/infill", 501),
-    ("/v1/messages", 501), ("/health/", 404), ("//v1/models", 404)])
+    ("/nonsense", 404), ("/v1/nonsense", 404), ("/", 404), ("/v1/embeddings", 501),
+    ("/infill", 501), ("/v1/messages", 501), ("/health/", 404), ("//v1/models", 404)])
 def test_unknown_and_missing_routes(server: Server, path: str, status: int) -> None:
     answer = server.post(path, {})
     assert answer.status_code == status

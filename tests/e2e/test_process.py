@@ -56,11 +56,11 @@ def test_a_taken_port_is_told(start: Callable[..., Server]) -> None:
     assert str(server.port) in done.stderr
 
 
-@pytest.mark.parametrize("geometry", [["-c", "64", "-np", "1"], ["-c", "300", "-np", "3"],
-                                      ["-c", "1024", "-np", "3", "--no-kv-unified"],
-                                      ["-np", "255", "-c", "4096"], ["-c", "512", "-b", "1", "-ub", "1"],
-                                      ["-c", "512", "-ctk", "q8_0", "-ctv", "q8_0"],
-                                      ["-c", "512", "-fa", "off"]])
+@pytest.mark.parametrize("geometry", [
+    ["-c", "64", "-np", "1"], ["-c", "300", "-np", "3"],
+    ["-c", "1024", "-np", "3", "--no-kv-unified"], ["-np", "255", "-c", "4096"],
+    ["-c", "512", "-b", "1", "-ub", "1"], ["-c", "512", "-ctk", "q8_0", "-ctv", "q8_0"],
+    ["-c", "512", "-fa", "off"]])
 def test_odd_geometries_serve(start: Callable[..., Server], geometry: list[str]) -> None:
     # H1: the limit that is told is the limit that is enforced.
     server = start(*geometry)

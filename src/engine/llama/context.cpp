@@ -29,11 +29,12 @@ std::int64_t ubatch_rows(const LlamaModel& model, const Geometry& geometry,
   return std::min(options.n_ubatch.value, batch_rows(model, geometry, options));
 }
 
-// Cells that the library will make, all streams together; it rounds up in both layouts.
+// Cells that the library will make, all streams together. Rounded here as it would do itself, so
+// that every seat of the split layout gets its whole share.
 std::int64_t cells_built(const Geometry& geometry) {
-  const std::int64_t cells = padded(geometry.n_ctx.value);
-  if (geometry.layout == Layout::pooled) return cells;
-  return padded(cells / geometry.n_parallel) * geometry.n_parallel;
+  if (geometry.layout == Layout::pooled) return padded(geometry.n_ctx.value);
+  const std::int64_t share = (geometry.n_ctx.value + geometry.n_parallel - 1) / geometry.n_parallel;
+  return padded(share) * geometry.n_parallel;
 }
 
 std::string gib(Bytes bytes) {
@@ -70,7 +71,7 @@ llama_context_params context_params(const LlamaModel& model, const Geometry& geo
                                     const EngineOptions& options) {
   const auto seqs = static_cast<std::uint32_t>(sequences(model, geometry));
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = static_cast<std::uint32_t>(padded(geometry.n_ctx.value));
+  params.n_ctx = static_cast<std::uint32_t>(cells_built(geometry));
   // The library aborts when it has less rows or outputs than sequences.
   params.n_batch = static_cast<std::uint32_t>(batch_rows(model, geometry, options));
   params.n_ubatch = static_cast<std::uint32_t>(ubatch_rows(model, geometry, options));

@@ -264,12 +264,12 @@ class GbnfReader {
     if (kind == '{') bounds(least, most, newlines);
     if (!ok()) return;
     if (last.begin >= items.size()) return fail("nothing to repeat");
-    if (least > repeats_max) return fail("more than 2000 repeats");
+    if (least > repeats_max) return fail("2,000 repeats or more");
     if (most != no_most && most > repeats_max) most = no_most;
     if (most < least) return fail("a repeat whose most is below its least");
     const std::int64_t total =
         most != no_most && most > 0 ? most : std::max<std::int64_t>(1, least);
-    if (last.weight * total >= repeats_max) return fail("more than 2000 repeats");
+    if (last.weight * total >= repeats_max) return fail("2,000 repeats or more");
     last.weight *= total;
     expand(items, last.begin, least, most);
     space(newlines);

@@ -1,5 +1,6 @@
 #include "engine/llama/grammar_guard.h"
 
+#include "core/utf8.h"
 #include "engine/llama/gbnf_reader.h"
 
 #include <algorithm>
@@ -170,22 +171,6 @@ std::string find_beginning_fault(const Gbnf& grammar) {
   return "";
 }
 
-// Well-formed UTF-8 by length of its sequences, without NUL; enough for byte offsets to agree.
-bool is_plain_utf8(std::string_view text) {
-  std::size_t rest = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool continues = (byte & 0xC0U) == 0x80U;
-    if (byte == 0 || continues != (rest > 0) || byte >= 0xF8U) return false;
-    if (continues) {
-      --rest;
-    } else {
-      rest = byte >= 0xF0U ? 3 : byte >= 0xE0U ? 2 : byte >= 0xC0U ? 1 : 0;
-    }
-  }
-  return rest == 0;
-}
-
 }  // namespace
 
 std::string find_grammar_fault(const std::string& grammar, const IsToken& is_token) {
@@ -193,7 +178,9 @@ std::string find_grammar_fault(const std::string& grammar, const IsToken& is_tok
     return "longer than " + std::to_string(grammar_bytes_max) + " bytes";
   }
   if (grammar.starts_with("%llguidance")) return "llguidance grammars are not supported; use GBNF";
-  if (!is_plain_utf8(grammar)) return "it is not UTF-8 text";
+  if (!is_valid_utf8(grammar) || grammar.find('\0') != std::string::npos) {
+    return "it is not UTF-8 text";
+  }
   const auto read = read_gbnf(grammar, is_token);
   if (!read) return read.error();
   return find_beginning_fault(*read);

@@ -253,7 +253,11 @@ void set_numbers(const SamplingParams& params, common_params_sampling& out) {
   out.dry_multiplier = params.dry_multiplier;
   out.dry_base = params.dry_base;
   out.dry_allowed_length = params.dry_allowed_length;
-  out.dry_sequence_breakers = params.dry_sequence_breakers;
+  out.dry_sequence_breakers.clear();
+  for (const std::string& breaker : params.dry_sequence_breakers) {
+    // The library reads them up to a NUL, and warns of empty ones.
+    if (!breaker.empty() && breaker.front() != '\0') out.dry_sequence_breakers.push_back(breaker);
+  }
   out.mirostat = params.mirostat;
   out.mirostat_tau = params.mirostat_tau;
   out.mirostat_eta = params.mirostat_eta;

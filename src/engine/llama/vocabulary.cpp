@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "core/utf8.h"
 #include "engine/llama/deep_stack.h"
 #include "engine/llama/log_sink.h"
 #include "engine/llama/model_file.h"
@@ -141,6 +142,10 @@ void LlamaVocabulary::append_text(std::string_view text, std::size_t piece_bytes
 
 std::vector<TokenId> LlamaVocabulary::tokenize(std::string_view text, bool add_special,
                                                bool parse_special) const {
+  if (!is_valid_utf8(text)) {
+    // The library throws at some byte sequences and reads others in ways of its own.
+    return tokenize(replace_invalid_utf8(text), add_special, parse_special);
+  }
   std::vector<TokenId> out;
   const auto append = [&](std::size_t piece_bytes) {
     append_text(text, piece_bytes, add_special, parse_special, out);

@@ -41,7 +41,8 @@ class LlamaVocabulary final : public Vocabulary {
   std::string_view piece_with_special(TokenId token) const override {
     return pieces_with_special_[token];
   }
-  // Empty for a text that the library cannot take (a gigabyte or more).
+  // Bytes that are no UTF-8 count as U+FFFD. Empty for a text that the library cannot take (a
+  // gigabyte or more).
   std::vector<TokenId> tokenize(std::string_view text, bool add_special,
                                 bool parse_special) const override;
   std::string detokenize(std::span<const TokenId> tokens) const override;

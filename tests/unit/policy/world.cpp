@@ -65,7 +65,13 @@ void World::busy_shared(int seat, int from, std::size_t n, const std::string& re
   at(Seat(seat)).promised = promised;
 }
 
-void World::clear(int seat) { at(Seat(seat)) = SeatState(); }
+void World::clear(int seat) { clear(at(Seat(seat))); }
+
+void World::clear(SeatState& seat) {
+  const std::int64_t last_used = seat.last_used;
+  seat = SeatState();
+  seat.last_used = last_used;
+}
 
 void World::wait(std::uint64_t id, const std::string& prompt, std::int64_t max_tokens,
                  std::optional<Seat> seat) {
@@ -186,7 +192,7 @@ std::string World::admit(const Admission& admission) {
 std::string World::apply(const Plan& plan) {
   for (Seat seat : plan.evict) {
     if (at(seat).use != SeatUse::idle) return "evicts a seat that is not idle";
-    at(seat) = SeatState();
+    clear(at(seat));
   }
   for (const Admission& admission : plan.admit) {
     if (std::string fault = admit(admission); !fault.empty()) return fault;

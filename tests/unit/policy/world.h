@@ -30,7 +30,7 @@ class World {
                    std::int64_t last_used);
   void busy_shared(int seat, int from, std::size_t n, const std::string& rest,
                    std::int64_t promised);
-  void clear(int seat);
+  void clear(int seat);  // When it was used last stays known.
 
   // --- Who waits and who runs ---
 
@@ -69,6 +69,7 @@ class World {
   };
 
   SeatState& at(Seat seat) { return seats_[static_cast<std::size_t>(seat.value)]; }
+  static void clear(SeatState& seat);
   void compute(SeatState& seat, const std::string& text);
   void share(SeatState& seat, int from, std::size_t n);
   void cut(SeatState& seat, std::size_t keep);
