@@ -8,7 +8,10 @@ find_package(prometheus-cpp REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 
 # Under a sanitizer spdlog's threads and locks have to be instrumented like ours.
-set(FERMATA_SPDLOG spdlog::spdlog$<$<BOOL:${FERMATA_SANITIZE}>:_header_only>)
+set(FERMATA_SPDLOG spdlog::spdlog)
+if(FERMATA_SANITIZE)
+  set(FERMATA_SPDLOG spdlog::spdlog_header_only)
+endif()
 
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
 add_library(xxhash INTERFACE)

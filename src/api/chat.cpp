@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 namespace fermata::api {
 namespace {
 
@@ -30,7 +32,7 @@ void check_content(const Json& message, const std::string& where) {
     const Fields fields(part);
     const std::string type = fields.string("type", "");
     if (type != "text") {
-      throw bad_request(where + ".content: part type '" + type + "' is not supported");
+      throw bad_request(fmt::format("{}.content: part type '{}' is not supported", where, type));
     }
     if (!part.contains("text") || !part["text"].is_string()) {
       throw bad_request(where + ".content: a text part needs a text");
@@ -58,7 +60,7 @@ Json read_messages(const Fields& fields) {
     }
     const auto role = message["role"].get<std::string>();
     if (std::find(roles.begin(), roles.end(), role) == roles.end()) {
-      throw bad_request(where + ".role: '" + role + "' is not a role");
+      throw bad_request(fmt::format("{}.role: '{}' is not a role", where, role));
     }
     check_content(message, where);
     // OpenAI's newer name for the same part; templates know the older one.

@@ -45,7 +45,7 @@ struct RowGroup {
 
 struct Sampled {
   TokenId token{-1};
-  float logprob = 0.0F;
+  float logprob = 0.0F;  // As TokenProbability::value; 0 when no probabilities were asked for.
   std::vector<TokenProbability> top;
 };
 

@@ -27,8 +27,8 @@ struct Scene {
   int n_seats;
   World world;
 
-  Scene(const World::Memory& kind, int n_seats_, std::int64_t cells)
-      : memory(kind), n_seats(n_seats_), world(n_seats_, cells, kind) {}
+  Scene(const World::Memory& kind, int seats, std::int64_t cells)
+      : memory(kind), n_seats(seats), world(seats, cells, kind) {}
 
   bool pooled() const { return memory.layout == Layout::pooled; }
 
@@ -79,7 +79,7 @@ Scene some_scene(const World::Memory& memory) {
   const int waiting = draw(0, 8);
   for (int i = 0; i < waiting; ++i) scene.arrive(static_cast<std::uint64_t>(i));
   const int running = draw(0, 8);
-  for (int i = 0; i < running; ++i) scene.run_somebody(static_cast<std::uint64_t>(100 + i));
+  for (int i = 0; i < running; ++i) scene.run_somebody(100 + static_cast<std::uint64_t>(i));
   scene.world.batch_max = Tokens(draw(1, 100));
   scene.world.step_budget = Micros(draw(0, 1000));
   scene.world.rates = {Micros(draw(0, 200)), Micros(draw(0, 5000))};
