@@ -17,7 +17,7 @@ namespace {
 class Log : public ::testing::Test {
  protected:
   Log() : file_(::testing::TempDir() + "fermata_log_test_" + std::to_string(getpid())) {}
-  ~Log() override {
+  void TearDown() override {
     stop_logging();
     std::filesystem::remove(file_);
   }

@@ -13,8 +13,6 @@ struct Shown {
   std::string text;                  // Released, then flushed.
   std::vector<std::string> in_turn;  // What each piece released.
   std::string word;
-
-  friend bool operator==(const Shown&, const Shown&) = default;
 };
 
 Shown show(const std::vector<std::string>& words, const std::vector<std::string>& pieces) {
