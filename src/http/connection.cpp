@@ -222,6 +222,7 @@ Task<bool> Connection::deliver_stream(Batch batch, AnswerForm form) {
     arm_ping();
     const bool fresh = co_await next_batch(batch);
     ping_at_.reset();
+    ping_due_ = false;
     if (!fresh) co_return false;
   }
 }
@@ -390,7 +391,6 @@ bool Connection::pull(Batch& batch) {
 }
 
 void Connection::arm_ping() {
-  ping_due_ = false;
   const int seconds = exchange_->ping_interval_seconds();
   if (seconds > 0) ping_at_ = shared_.clock.now() + Micros(1'000'000) * seconds;
 }

@@ -37,7 +37,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
  public:
   // With `refuse` it only says that the server is full.
   Connection(Transport transport, Shared& shared, Loop& loop, bool refuse);
-  ~Connection();
+  ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 

@@ -15,6 +15,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
+#include <spdlog/fmt/fmt.h>
 
 namespace fermata::http {
 namespace {
@@ -41,9 +42,10 @@ void check_options(const ServerOptions& options) {
   FERMATA_CHECK(options.write_timeout > Micros(0), "write_timeout is positive");
   FERMATA_CHECK(options.linger_timeout > Micros(0), "linger_timeout is positive");
   FERMATA_CHECK(options.tick > Micros(0), "tick is positive");
-  FERMATA_CHECK(options.api_prefix.empty() ||
-                    (options.api_prefix.starts_with('/') && !options.api_prefix.ends_with('/')),
-                "api_prefix starts with '/' and does not end with it");
+}
+
+bool is_prefix(const std::string& text) {
+  return text.empty() || (text.starts_with('/') && !text.ends_with('/'));
 }
 
 }  // namespace
@@ -180,6 +182,12 @@ Result<std::unique_ptr<Server>, std::string> Server::listen(const ServerOptions&
                                                             api::Service& service,
                                                             const Clock& clock) {
   check_options(options);
+  if (!is_prefix(options.api_prefix)) {
+    return Err{
+        fmt::format("the API prefix '{}' is none: it starts with '/' and does not end with "
+                    "it; see --api-prefix",
+                    options.api_prefix)};
+  }
   auto impl = std::make_unique<Impl>(options, service, clock);
   const auto opened = impl->open();
   if (!opened) return Err{opened.error()};

@@ -52,7 +52,7 @@ class Server {
  public:
   // Binds, starts the threads and serves at once. `service` and `clock` outlive the server.
   // The error is one line that says what failed and the mend.
-  // REQUIRES: threads, limits and times of `options` are positive.
+  // REQUIRES: there is a host; threads, limits and times are positive.
   static Result<std::unique_ptr<Server>, std::string> listen(const ServerOptions& options,
                                                              api::Service& service,
                                                              const Clock& clock);

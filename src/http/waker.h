@@ -15,7 +15,7 @@ class Wakeable {
   virtual void on_wake() = 0;
 
  protected:
-  ~Wakeable() = default;
+  virtual ~Wakeable() = default;
 };
 
 // Handed to an exchange as its wake function, and may outlive the connection and its event loop:

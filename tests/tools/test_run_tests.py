@@ -26,6 +26,7 @@ class Tree:
                       "unit/app", "unit/kv", "property", "conformance"):
             (root / "tests" / suite).mkdir(parents=True)
             self.gtest(suite.rsplit("/", 1)[-1], passing("one"))
+        self.script(root / "build" / "release" / "fermata", "exit 0")
         for suite in ("tools", "e2e"):
             self.pytest(suite, "def test_one(): pass\n")
 
@@ -43,7 +44,7 @@ class Tree:
         (folder / f"test_{name}.py").write_text(text)
 
     def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        clean = {key: value for key, value in os.environ.items() if key != "FERMATA_COUNTS"}
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("FERMATA_")}
         return subprocess.run([str(self.root / "tools" / "run-tests"), *arguments], text=True,
                               capture_output=True, check=False, env=clean | env, timeout=60)
 
@@ -145,6 +146,8 @@ def test_tests_know_the_binaries_of_their_build(tree: Tree) -> None:
                 "  assert os.environ['FERMATA_BINARY'].endswith('/other/fermata')\n"
                 "  assert os.environ['FERMATA_MAKE_MODEL'].endswith('/other/make-model')\n")
     other = tree.root / "build" / "other"
+    assert tree.total("--build", str(other), "--only", "e2e") == (1, "0 passed, 1 failed")
+    tree.script(other / "fermata", "exit 0")
     assert tree.total("--build", str(other), "--only", "e2e") == (0, "1 passed, 0 failed")
 
 

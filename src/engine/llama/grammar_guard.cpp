@@ -35,7 +35,7 @@ class EmptyRules {
       }
     }
   }
-  bool contain(std::int32_t rule) const { return can_be_[index(rule)]; }
+  const std::vector<bool>& all() const { return can_be_; }
 
  private:
   struct Sequence {
@@ -63,13 +63,24 @@ class EmptyRules {
   std::vector<std::size_t> found_;
 };
 
+// The library's own, shorter idea: rules with an alternative of nothing at all.
+std::vector<bool> plainly_empty_rules(const Gbnf& grammar) {
+  std::vector<bool> out;
+  for (const GbnfRule& rule : grammar.rules) {
+    out.push_back(std::any_of(rule.alternatives.begin(), rule.alternatives.end(),
+                              [](const GbnfSequence& sequence) { return sequence.empty(); }));
+  }
+  return out;
+}
+
 // A rule begins with another: `grows` when something is left to match behind it.
 struct Beginning {
   std::int32_t rule;
   bool grows;
 };
 
-std::vector<std::vector<Beginning>> beginnings_of(const Gbnf& grammar, const EmptyRules& empty) {
+std::vector<std::vector<Beginning>> beginnings_of(const Gbnf& grammar,
+                                                  const std::vector<bool>& empty) {
   std::vector<std::vector<Beginning>> out(grammar.rules.size());
   for (std::size_t i = 0; i < grammar.rules.size(); ++i) {
     for (const GbnfSequence& sequence : grammar.rules[i].alternatives) {
@@ -77,7 +88,7 @@ std::vector<std::vector<Beginning>> beginnings_of(const Gbnf& grammar, const Emp
         const std::int32_t rule = sequence[j].rule;
         if (rule < 0) break;
         out[i].push_back(Beginning{rule, j + 1 < sequence.size()});
-        if (!empty.contain(rule)) break;
+        if (!empty[index(rule)]) break;
       }
     }
   }
@@ -141,10 +152,23 @@ class Groups {
   std::int32_t next_group_ = 0;
 };
 
+constexpr const char* left_recursion = "a rule begins with itself (left recursion)";
+
+bool has_circle(const std::vector<std::vector<Beginning>>& edges) {
+  const Groups groups(edges);
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    for (const Beginning& edge : edges[i]) {
+      if (groups.of(index(edge.rule)) == groups.of(i)) return true;
+    }
+  }
+  return false;
+}
+
 // Empty, or why beginning a rule would take for ever or too much.
 std::string find_beginning_fault(const Gbnf& grammar) {
-  const EmptyRules empty(grammar);
-  const auto edges = beginnings_of(grammar, empty);
+  // What the library sees it refuses itself, but not without losing memory.
+  if (has_circle(beginnings_of(grammar, plainly_empty_rules(grammar)))) return left_recursion;
+  const auto edges = beginnings_of(grammar, EmptyRules(grammar).all());
   const Groups groups(edges);
   std::vector<std::pair<std::int32_t, std::size_t>> by_group;
   for (std::size_t i = 0; i < edges.size(); ++i) by_group.emplace_back(groups.of(i), i);
@@ -156,7 +180,7 @@ std::string find_beginning_fault(const Gbnf& grammar) {
     ways[index(group)] += 1 + static_cast<std::int64_t>(grammar.rules[rule].alternatives.size());
     for (const Beginning& edge : edges[rule]) {
       const std::int32_t other = groups.of(index(edge.rule));
-      if (other == group && edge.grows) return "a rule begins with itself (left recursion)";
+      if (other == group && edge.grows) return left_recursion;
       if (other == group) continue;
       ways[index(group)] += ways[index(other)];
       chain[index(group)] = std::max(chain[index(group)], chain[index(other)] + 1);
@@ -205,26 +229,6 @@ std::string find_nesting_fault(std::string_view json) {
     }
   }
   return "";
-}
-
-bool repeats_without_bound(std::string_view pattern) {
-  bool in_class = false;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\') {
-      ++i;
-    } else if (in_class) {
-      in_class = c != ']';
-    } else if (c == '[') {
-      in_class = true;
-    } else if (c == '*' || c == '+') {
-      return true;
-    } else if (c == '{') {
-      const std::size_t end = pattern.find('}', i);
-      if (end != std::string_view::npos && pattern[end - 1] == ',') return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace fermata::engine::llama

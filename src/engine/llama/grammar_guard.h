@@ -1,7 +1,7 @@
-// Grammars, schemas and patterns come from clients. The library compiles them by recursion and
-// without limits: some would end the process (deep nesting, "%llguidance"), fill its memory (left
-// recursion through an empty rule, repeats of long literals) or never finish (rules that branch at
-// every level). They are read here first and refused with a reason. Pure functions, no library.
+// Grammars and schemas come from clients. The library compiles them by recursion and without
+// limits: some would end the process (deep nesting, "%llguidance"), fill its memory (left recursion
+// through an empty rule, repeats of long literals) or never finish (rules that branch at every
+// level). They are read here first and refused with a reason. Pure functions, no library.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,13 @@ inline constexpr int json_nesting_max = 128;
 // Whether "<text>" names exactly one token.
 using IsToken = std::function<bool(std::string_view)>;
 
-// Empty when the library can compile this GBNF grammar; else what is wrong, in one line. Ambiguous
-// grammars may still be slow while they run.
+// Empty when the library can compile this GBNF grammar; else what is wrong, in one line. A limit: a
+// grammar that says the same text in many ways, each with another rest to come, still costs the
+// library time and memory for every way while it runs.
 std::string find_grammar_fault(const std::string& grammar, const IsToken& is_token);
 
 // Empty when brackets nest at most json_nesting_max deep; else one line. No full check: the text
 // may be no JSON at all.
 std::string find_nesting_fault(std::string_view json);
-
-// Whether a regular expression has a *, + or {n,} outside of a character class.
-bool repeats_without_bound(std::string_view pattern);
 
 }  // namespace fermata::engine::llama

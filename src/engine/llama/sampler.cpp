@@ -10,6 +10,7 @@
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -167,6 +168,16 @@ std::optional<SamplerFault> find_list_fault(const llama_vocab* vocab,
   return has_infill ? find_infill_fault(vocab, params) : std::nullopt;
 }
 
+// The library would find out too, but not without losing memory.
+bool is_regular_expression(const std::string& pattern) {
+  try {
+    const std::regex compiled(pattern);
+    return true;
+  } catch (const std::regex_error&) {
+    return false;
+  }
+}
+
 std::optional<SamplerFault> find_trigger_fault(const llama_vocab* vocab,
                                                const SamplingParams& params) {
   if (params.grammar_triggers.size() > triggers_max) {
@@ -183,10 +194,12 @@ std::optional<SamplerFault> find_trigger_fault(const llama_vocab* vocab,
     }
     const bool is_pattern = trigger.kind == GrammarTrigger::Kind::pattern ||
                             trigger.kind == GrammarTrigger::Kind::pattern_full;
-    // Matching recurses once per character of a repeat, over the whole reply.
-    if (is_pattern && params.grammar_origin != GrammarOrigin::tool_calls &&
-        repeats_without_bound(trigger.value)) {
-      return fault("grammar_triggers", "a pattern with *, + or {n,} is not accepted; use a word");
+    // Matching takes a stack frame for each character of a reply, and can take for ever.
+    if (is_pattern && params.grammar_origin != GrammarOrigin::tool_calls) {
+      return fault("grammar_triggers", "patterns are for chat templates only; use a word");
+    }
+    if (is_pattern && !is_regular_expression(trigger.value)) {
+      return fault("grammar_triggers", "not a regular expression");
     }
   }
   return std::nullopt;

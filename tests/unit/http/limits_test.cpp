@@ -115,6 +115,7 @@ TEST_F(Limits, ASlowBodyThatMakesProgressIsNot) {
     const auto arrived = static_cast<std::int64_t>(sent);
     if (sent > BodyCharge::free_bytes && sent < 200'000) {
       ASSERT_TRUE(eventually([&] { return stats().body_bytes.value() == arrived; }));
+      ASSERT_TRUE(time_is_seen());
     }
   }
   EXPECT_EQ(client.read_answer().body.size(), 200'000 + std::string("POST /echo|").size());
@@ -141,6 +142,7 @@ TEST_F(Limits, AnAnswerInTheMakingIsNotTimedOut) {
   ASSERT_TRUE(eventually([this] { return stats().connections_open.value() == 2; }));
   ASSERT_TRUE(pass_time_until([this] { return stats().connections_open.value() == 1; }));
   clock.advance(second * 100'000);
+  ASSERT_TRUE(time_is_seen());
   script->push(whole_answer(200, "late"));
   EXPECT_EQ(client.read_answer().body, "late");
 }

@@ -6,6 +6,7 @@
 #include "unit/http/raw_client.h"
 #include "unit/http/scripted_service.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -15,6 +16,21 @@
 namespace fermata::http {
 
 constexpr Micros second{1'000'000};
+
+// A clock that the test moves and that tells when it was looked at. Thread-safe.
+class WatchedClock final : public Clock {
+ public:
+  Micros now() const override {
+    looks_.fetch_add(1, std::memory_order_relaxed);
+    return time_.now();
+  }
+  void advance(Micros by) { time_.advance(by); }
+  int looks() const { return looks_.load(std::memory_order_relaxed); }
+
+ private:
+  FakeClock time_;
+  mutable std::atomic<int> looks_{0};
+};
 
 class HttpTest : public testing::Test {
  protected:
@@ -48,7 +64,13 @@ class HttpTest : public testing::Test {
     });
   }
 
-  FakeClock clock;
+  // Until the server, which has nothing else to do, has compared its deadlines with the time.
+  bool time_is_seen() const {
+    const int before = clock.looks();  // One look may belong to what just ended, one has begun.
+    return eventually([&] { return clock.looks() >= before + 3; });
+  }
+
+  WatchedClock clock;
   ScriptedService service;
   ServerOptions options;
   std::unique_ptr<Server> server;  // Ends before the service does.

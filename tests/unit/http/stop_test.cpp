@@ -166,6 +166,17 @@ TEST_F(Stops, ABadHostIsOneLineWithTheMend) {
             "cannot listen on host 'no such name': no address of that name; see --host");
 }
 
+TEST_F(Stops, ABadPrefixIsOneLineWithTheMend) {
+  for (const std::string prefix : {"api", "/api/", "/"}) {
+    options.api_prefix = prefix;
+    const auto refused = Server::listen(options, service, clock);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error(), "the API prefix '" + prefix +
+                                   "' is none: it starts with '/' and does not end with it; see "
+                                   "--api-prefix");
+  }
+}
+
 TEST_F(Stops, SeveralHostsShareOnePort) {
   options.hosts = {"127.0.0.1", "127.0.0.2"};
   listen();

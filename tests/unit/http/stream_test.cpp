@@ -129,6 +129,7 @@ TEST_F(Streams, PiecesPutOffThePing) {
   const auto script = start(client);
   for (int i = 0; i < 10; ++i) {
     clock.advance(second * 29);
+    ASSERT_TRUE(time_is_seen());
     script->push_text("x");
     EXPECT_EQ(client.read_chunk(), "x");
   }
