@@ -53,7 +53,7 @@ format:  ## let clang-format rewrite the C++ sources
 asan:  ## build and test under the address and undefined-behaviour sanitizers
 	@tools/setup/setup.sh test
 	@tools/build build/asan -DFERMATA_TESTS=ON -DFERMATA_SANITIZE=address,undefined
-	@tools/run-tests --build build/asan --only cpp
+	@tools/run-tests --build build/asan --only cpp e2e
 
 tsan:  ## build and test the concurrent parts under the thread sanitizer
 	@tools/setup/setup.sh test

@@ -30,7 +30,8 @@ void take_events(std::string& text, Micros now, StreamFigures& figures) {
 
 }  // namespace
 
-Result<StreamFigures, std::string> stream_completion(int port, const Json& body) {
+Result<StreamFigures, std::string> stream_completion(int port, const Json& body,
+                                                     const std::stop_token& stop) {
   asio::io_context io;
   asio::ip::tcp::socket socket(io);
   beast::error_code error;
@@ -57,6 +58,7 @@ Result<StreamFigures, std::string> stream_completion(int port, const Json& body)
   while (!error && !parser.is_done()) {
     http::read_some(socket, buffer, parser, error);
     take_events(text, clock.now(), figures);
+    if (stop.stop_requested()) return figures;
   }
   if (error) return Err("the stream broke: " + error.message());
   if (parser.get().result() != http::status::ok) return Err("the server answered: " + text);

@@ -5,6 +5,7 @@
 #include "base/types.h"
 #include "bench/report.h"
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,12 @@ namespace fermata::bench {
 
 struct StreamFigures {
   std::vector<Micros> events;  // When each token's event arrived, on the steady clock.
-  Json last;                   // The final event.
+  Json last;                   // The final event; null when `stop` came first.
 };
 
-// Streams POST /completion and waits for its end. Thread-safe. Error: one line.
-Result<StreamFigures, std::string> stream_completion(int port, const Json& body);
+// Streams POST /completion and waits for its end, or leaves at the first event after `stop`.
+// Thread-safe. Error: one line.
+Result<StreamFigures, std::string> stream_completion(int port, const Json& body,
+                                                     const std::stop_token& stop = {});
 
 }  // namespace fermata::bench

@@ -5,13 +5,14 @@
 #include "bench/models.h"
 #include "bench/workloads.h"
 
+#include <stop_token>
 #include <thread>
 
 namespace fermata::bench {
 namespace {
 
 constexpr int streams = 7;
-constexpr int stream_tokens = 700;
+constexpr int stream_tokens = 700;  // At most: they are left when the long prompt is done.
 constexpr int long_prompt_tokens = 4000;
 constexpr std::size_t settled = 40;  // Tokens of each stream before the long prompt comes.
 
@@ -56,10 +57,13 @@ bool wait_until_settled(int port) {
 
 Result<Gaps, std::string> one_round(int port) {
   std::vector<Result<StreamFigures, std::string>> results(streams, Err(std::string("not run")));
-  std::vector<std::thread> threads;
+  std::stop_source leave;
+  std::vector<std::jthread> threads;
   for (int s = 0; s < streams; ++s) {
-    threads.emplace_back(
-        [&, s] { results[static_cast<std::size_t>(s)] = stream_completion(port, stream_body(s)); });
+    threads.emplace_back([&, s] {
+      results[static_cast<std::size_t>(s)] =
+          stream_completion(port, stream_body(s), leave.get_token());
+    });
   }
   const SteadyClock clock;
   // A short eighth stream of `settled` tokens ends when the others have about as many.
@@ -67,7 +71,8 @@ Result<Gaps, std::string> one_round(int port) {
   const Micros from = clock.now();
   const auto prompt = stream_completion(port, long_body());
   const Micros to = clock.now();
-  for (std::thread& thread : threads) thread.join();
+  leave.request_stop();
+  threads.clear();  // Joins.
   if (!good) return Err(std::string("the streams did not settle"));
   if (!prompt) return Err(prompt.error());
   Gaps gaps;

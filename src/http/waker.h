@@ -12,10 +12,8 @@ namespace fermata::http {
 // What is woken, on its event loop's thread.
 class Wakeable {
  public:
-  virtual void on_wake() = 0;
-
- protected:
   virtual ~Wakeable() = default;
+  virtual void on_wake() = 0;
 };
 
 // Handed to an exchange as its wake function, and may outlive the connection and its event loop:
