@@ -114,13 +114,13 @@ class ChatFormat final : public ReplyFormat {
     const FinalEvent& final = *outcome.final;
     if (!tail.empty()) append_event(out, dump(chunk({{"content", tail}}, nullptr)));
     Json last = chunk(Json::object(), finish_reason_name(final.reason));
-    if (!usage_) last["timings"] = timings_json(final.timings);
+    if (!usage_) add_figures(last, final);
     append_event(out, dump(last));
     if (usage_) {
       Json extra = base_;
       extra["choices"] = Json::array();
       extra["usage"] = usage_json(final.timings, final.prompt_tokens);
-      extra["timings"] = timings_json(final.timings);
+      add_figures(extra, final);
       append_event(out, dump(extra));
     }
     append_event(out, "[DONE]");
@@ -134,7 +134,7 @@ class ChatFormat final : public ReplyFormat {
                    {"finish_reason", finish_reason_name(final.reason)}};
     out["choices"] = Json::array({choice});
     out["usage"] = usage_json(final.timings, final.prompt_tokens);
-    out["timings"] = timings_json(final.timings);
+    add_figures(out, final);
     return dump(out);
   }
 

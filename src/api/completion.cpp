@@ -81,7 +81,8 @@ class NativeFormat final : public ReplyFormat {
             {"stop_type", stop_type_name(final.reason)},
             {"stopping_word", final.stop_word},
             {"tokens_cached", (final.prompt_tokens + timings.predicted).value},
-            {"timings", timings_json(timings)}};
+            {"timings", timings_json(timings)},
+            {"fermata", parking_json(final.parking)}};
   }
 
   const Context& context_;
@@ -104,13 +105,13 @@ class OpenAiCompletionFormat final : public ReplyFormat {
   void end(const Outcome& outcome, std::string_view tail, std::string& out) override {
     const FinalEvent& final = *outcome.final;
     Json last = chunk(std::string(tail), finish_reason_name(final.reason));
-    if (!usage_) last["timings"] = timings_json(final.timings);
+    if (!usage_) add_figures(last, final);
     append_event(out, dump(last));
     if (usage_) {
       Json extra = base("text_completion");
       extra["choices"] = Json::array();
       extra["usage"] = usage_json(final.timings, final.prompt_tokens);
-      extra["timings"] = timings_json(final.timings);
+      add_figures(extra, final);
       append_event(out, dump(extra));
     }
     append_event(out, "[DONE]");
@@ -119,7 +120,7 @@ class OpenAiCompletionFormat final : public ReplyFormat {
     const FinalEvent& final = *outcome.final;
     Json out = chunk(outcome.text, finish_reason_name(final.reason));
     out["usage"] = usage_json(final.timings, final.prompt_tokens);
-    out["timings"] = timings_json(final.timings);
+    add_figures(out, final);
     return dump(out);
   }
 

@@ -82,6 +82,8 @@ ApiError error_of(const FinalEvent& final) {
       return bad_request("id_slot: Invalid slot ID");
     case FailureKind::sampler_failed:
       return bad_request("grammar: no token of the vocabulary satisfies it at this point");
+    case FailureKind::pool_full:
+      return {.type = ErrorType::server, .message = "Context size has been exceeded."};
     case FailureKind::engine_broken:
       return {.type = ErrorType::server,
               .message = "the library failed while computing this request; try it again"};

@@ -36,7 +36,7 @@ class GenerationExchange final : public Exchange {
       format_->begin(piece.body);
     }
     channel_->take(taken_);
-    for (const TokenEvent& event : taken_.tokens) take_token(event, piece.body);
+    take_events(piece.body);
     if (taken_.final) take_final(*taken_.final, piece);
     return piece;
   }
@@ -47,11 +47,27 @@ class GenerationExchange final : public Exchange {
   }
   std::string_view ping() const override { return ":\n\n"; }
   int ping_interval_seconds() const override {
-    return options_.stream ? options_.ping_interval_s : 0;
+    if (!options_.stream) return 0;
+    return parked_ ? parked_ping_interval_s : options_.ping_interval_s;
   }
 
  private:
   static constexpr std::size_t tokens_per_turn = 64;
+  static constexpr int parked_ping_interval_s = 2;
+
+  // Tokens, with the notices that came between them.
+  void take_events(std::string& out) {
+    std::size_t next = 0;
+    const auto take_until = [&](std::size_t end) {
+      for (; next < end; ++next) take_token(taken_.tokens[next], out);
+    };
+    for (const Notice& notice : taken_.notices) {
+      take_until(notice.after);
+      parked_ = notice.kind == NoticeKind::preempted;
+      if (options_.stream) out += parked_ ? ": preempted\n\n" : ": resumed\n\n";
+    }
+    take_until(taken_.tokens.size());
+  }
 
   void take_token(const TokenEvent& event, std::string& out) {
     const std::string text = cutter_.feed(event.text);
@@ -95,6 +111,7 @@ class GenerationExchange final : public Exchange {
   Utf8Cutter cutter_;
   Outcome outcome_;
   bool head_sent_ = false;
+  bool parked_ = false;
   bool done_ = false;
 };
 
@@ -132,6 +149,22 @@ Json timings_json(const Timings& timings) {
           {"predicted_ms", predicted_ms},
           {"predicted_per_token_ms", ratio(predicted_ms, predicted_n)},
           {"predicted_per_second", ratio(predicted_n * 1000.0, predicted_ms)}};
+}
+
+Json parking_json(const Parking& parking) {
+  Json modes = Json::array();
+  if (parking.swaps > 0) modes.push_back("swap");
+  if (parking.recomputes > 0) modes.push_back("recompute");
+  return {{"parks", parking.parks()},
+          {"parked_ms", ms(parking.time)},
+          {"modes", modes},
+          {"recomputed_tokens", parking.recomputed.value},
+          {"exactness", parking.recomputed > Tokens(0) ? "recomputed" : "exact"}};
+}
+
+void add_figures(Json& reply, const FinalEvent& final) {
+  reply["timings"] = timings_json(final.timings);
+  reply["fermata"] = parking_json(final.parking);
 }
 
 Json usage_json(const Timings& timings, Tokens prompt) {

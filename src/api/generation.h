@@ -51,6 +51,10 @@ std::unique_ptr<Exchange> generation_exchange(std::shared_ptr<const Request> req
 void append_event(std::string& out, std::string_view json);
 
 Json timings_json(const Timings& timings);
+// What parking did to the request, as the "fermata" of a reply.
+Json parking_json(const Parking& parking);
+// Adds "timings" and "fermata".
+void add_figures(Json& reply, const FinalEvent& final);
 Json usage_json(const Timings& timings, Tokens prompt);
 // "stop" or "length", as OpenAI words it.
 std::string_view finish_reason_name(FinishReason reason);

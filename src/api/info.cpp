@@ -31,6 +31,29 @@ Json default_generation_settings(const Context& context) {
   return {{"params", params}, {"n_ctx", context.scheduler->status().limits().window.value}};
 }
 
+Json parking_fields(bool is_parked, std::int32_t swaps, std::int32_t recomputes, Json mode) {
+  return {{"is_preempted", is_parked},
+          {"n_preempt", swaps + recomputes},
+          {"n_recompute", recomputes},
+          {"preempt_mode", std::move(mode)}};
+}
+
+// A request that waits out of the pool, as an entry behind the slots.
+Json parked_json(const scheduler::ParkedStatus& parked, const engine::EngineLimits& limits) {
+  Json out = {{"id", -1},
+              {"id_task", parked.request->id.value},
+              {"n_ctx", limits.window.value},
+              {"speculative", false},
+              {"is_processing", false},
+              {"n_prompt_tokens", parked.cells.value},
+              {"next_token", Json::array({{{"has_next_token", true},
+                                           {"n_remain", parked.remaining.value},
+                                           {"n_decoded", parked.predicted.value}}})}};
+  out.update(parking_fields(true, parked.swaps, parked.recomputes,
+                            parked.is_swapped ? "swap" : "recompute"));
+  return out;
+}
+
 Json slot_json(const scheduler::SeatStatus& seat, const engine::EngineLimits& limits) {
   const bool busy = seat.is_processing;
   const std::int64_t decoded = busy ? seat.predicted.value : 0;
@@ -48,6 +71,7 @@ Json slot_json(const scheduler::SeatStatus& seat, const engine::EngineLimits& li
               {"n_ctx", limits.window.value},
               {"speculative", false},
               {"is_processing", busy}};
+  out.update(parking_fields(false, busy ? seat.swaps : 0, busy ? seat.recomputes : 0, nullptr));
   if (seat.request) {
     out["id_task"] = seat.request->id.value;
     out["n_prompt_tokens"] = seat.resident.value;
@@ -89,6 +113,23 @@ void write_llama_names(Exposition& out, const scheduler::SchedulerStats& stats,
   const double steps = as_double(std::max<std::uint64_t>(stats.steps.value(), 1));
   out.gauge("llamacpp:n_busy_slots_per_decode", "Average number of busy slots in a step.",
             as_double(stats.busy_seats_in_steps.value()) / steps);
+}
+
+void write_parking(Exposition& out, const scheduler::SchedulerStats& stats) {
+  const double swaps = as_double(stats.parks_swap.value());
+  const double recomputes = as_double(stats.parks_recompute.value());
+  out.counter("llamacpp:n_preempt_total", "Requests parked.", swaps + recomputes);
+  out.counter("llamacpp:n_preempt_swap_total", "Requests parked with their exact bytes.", swaps);
+  out.counter("llamacpp:n_preempt_recompute_total", "Requests parked to be computed again.",
+              recomputes);
+  out.counter("llamacpp:n_resume_total", "Parked requests resumed.",
+              as_double(stats.resumes.value()));
+  out.counter("llamacpp:n_recompute_tokens_total", "Tokens computed again after a park.",
+              as_double(stats.recomputed_tokens.value()));
+  out.gauge("llamacpp:requests_preempted", "Requests that are parked now.",
+            static_cast<double>(stats.parked.value()));
+  out.gauge("llamacpp:preempt_ram_bytes", "RAM that parked requests hold.",
+            static_cast<double>(stats.parked_bytes.value()));
 }
 
 void write_own_names(Exposition& out, const scheduler::SchedulerStats& stats,
@@ -222,6 +263,9 @@ std::unique_ptr<Exchange> slots(const Context& context, bool fail_on_no_slot) {
   for (const scheduler::SeatStatus& seat : status.seats) {
     out.push_back(slot_json(seat, status.limits));
   }
+  for (const scheduler::ParkedStatus& parked : status.parked) {
+    out.push_back(parked_json(parked, status.limits));
+  }
   return json_answer(out);
 }
 
@@ -235,6 +279,7 @@ std::unique_ptr<Exchange> metrics(const Context& context, ScrapeWindow& window) 
   const scheduler::Status status = context.scheduler->status().read();
   Exposition out;
   write_llama_names(out, stats, status, window.next(stats));
+  write_parking(out, stats);
   write_own_names(out, stats, status);
   Head head;
   head.content_type = "text/plain; version=0.0.4";

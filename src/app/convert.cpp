@@ -14,6 +14,13 @@ KvType kv_type_of(const std::string& name) {
   return *type;
 }
 
+policy::Victim victim_of(const std::string& name) {
+  if (name == "youngest") return policy::Victim::youngest;
+  if (name == "oldest") return policy::Victim::oldest;
+  if (name == "largest") return policy::Victim::largest;
+  return policy::Victim::smallest;
+}
+
 engine::llama::LoadMode load_mode_of(const std::string& name) {
   using engine::llama::LoadMode;
   if (name == "none") return LoadMode::none;
@@ -67,6 +74,13 @@ scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& setti
   out.waiting_max = static_cast<std::size_t>(settings.limits.queue_max);
   out.events_max = static_cast<std::size_t>(settings.limits.events_per_request_max);
   out.step_budget = Micros(settings.batch.step_budget_ms * 1000);
+  const settings::PreemptSettings& preempt = settings.preempt;
+  out.overcommit = preempt.policy != "admission-only";
+  out.preempt.enabled = preempt.enabled;
+  out.preempt.victim = victim_of(preempt.policy);
+  out.preempt.every = Tokens(preempt.every);
+  out.preempt_ram.reset();
+  if (preempt.ram_mib >= 0) out.preempt_ram = Bytes(preempt.ram_mib << 20);
   return out;
 }
 

@@ -30,8 +30,13 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
   if (!engine) return Err(engine.error().message);
   out->engine_ = std::move(engine).value();
   if (settings.server.warmup) warm_up(*out->engine_);
-  out->scheduler_ = std::make_unique<scheduler::Scheduler>(
-      *out->engine_, *out->vocabulary_, out->clock_, scheduler_options_of(settings));
+  scheduler::SchedulerOptions options = scheduler_options_of(settings);
+  const Geometry& geometry = out->engine_->geometry();
+  options.bytes_per_token =
+      out->model_->bytes_per_token(geometry.cache_type_k, geometry.cache_type_v) +
+      engine::state_bytes_per_cell;
+  out->scheduler_ = std::make_unique<scheduler::Scheduler>(*out->engine_, *out->vocabulary_,
+                                                           out->clock_, options);
   api::Context context;
   context.settings = &out->settings_;
   context.vocabulary = out->vocabulary_.get();

@@ -162,6 +162,10 @@ Exit run_serve(std::span<const std::string_view> args, const settings::Environme
     complain("--log-file: cannot write " + settings.log.file + "; logging to standard error");
   }
   for (const std::string& warning : settings.invocation.warnings) log_warn("{}", warning);
+  if (settings.preempt.every > 0) {
+    log_warn("--preempt-every {}: every request is parked after so many tokens; this is a test",
+             settings.preempt.every);
+  }
   const Exit code = load_and_serve(settings);
   stop_logging();
   return code;

@@ -2,10 +2,13 @@
 #pragma once
 
 #include "base/check.h"
+#include "base/types.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace fermata {
@@ -45,10 +48,16 @@ class BoundedQueue {
     out.swap(items_);
   }
 
-  // Blocks until an item waits or poke() or close() was called since the last wait().
-  void wait() {
+  // Blocks until an item waits or poke() or close() was called since the last wait(), or, given a
+  // time, at most so long.
+  void wait(std::optional<Micros> most = std::nullopt) {
     std::unique_lock lock(mutex_);
-    ready_.wait(lock, [this] { return !items_.empty() || poked_; });
+    const auto ready = [this] { return !items_.empty() || poked_; };
+    if (most) {
+      ready_.wait_for(lock, std::chrono::microseconds(most->value), ready);
+    } else {
+      ready_.wait(lock, ready);
+    }
     poked_ = false;
   }
 

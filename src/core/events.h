@@ -39,13 +39,31 @@ enum class FinishReason : std::uint8_t {
   failed,     // FinalEvent::failure tells why.
 };
 
+// A request that waits out of the pool, and that it does so no more. Always in pairs.
+enum class NoticeKind : std::uint8_t { preempted, resumed };
+
+struct Notice {
+  NoticeKind kind = NoticeKind::preempted;
+  std::size_t after = 0;  // So many token events of the same take() come before it.
+};
+
 enum class FailureKind : std::uint8_t {
   none,
   larger_than_window,  // The prompt alone fills the window or more; nothing was computed.
   no_such_seat,        // The seat it insists on does not exist.
   sampler_failed,      // No token satisfies the grammar; the reply so far is valid.
-  engine_broken,       // The library failed in a step; the reply so far is valid.
-  stopping,            // The server is shutting down.
+  pool_full,      // No cells for its next token, and parking is off; the reply so far is valid.
+  engine_broken,  // The library failed in a step; the reply so far is valid.
+  stopping,       // The server is shutting down.
+};
+
+// What parking did to a request. Nothing of it is in its Timings.
+struct Parking {
+  std::int32_t swaps = 0, recomputes = 0;  // Parks by what became of the cells.
+  Micros time;        // Parked, or computing again what had been computed before.
+  Tokens recomputed;  // Rows computed again.
+
+  std::int32_t parks() const { return swaps + recomputes; }
 };
 
 struct Timings {
@@ -64,6 +82,7 @@ struct FinalEvent {
   std::string stop_word;  // With FinishReason::word.
   bool truncated = false;
   Timings timings;
+  Parking parking;
   Tokens prompt_tokens;
   Tokens window;  // The limit that applied to it, for error messages.
   std::optional<Seat> seat;

@@ -34,6 +34,10 @@ struct Capabilities {
   bool cells_per_token;    // Every token takes a cell of the pool (not so for recurrent memory).
 };
 
+// What a cell takes in an exported range beside its K and V, at most: position, owner, its share of
+// the header.
+inline constexpr Bytes state_bytes_per_cell{16};
+
 // k >= 1 consecutive tokens of one sequence: a decode row, or a chunk of a prompt.
 struct RowGroup {
   Seat seat;

@@ -122,6 +122,26 @@ void Pool::appended(Seat seat, std::span<const TokenId> tokens) {
   check_agreement(seat);
 }
 
+Image Pool::image(Seat seat, bool with_bytes) {
+  const SeatState& state = at(seat);
+  FERMATA_CHECK(state.use == SeatUse::busy, "an image of a seat that nobody has");
+  Image out{state.tokens, {}};
+  if (!with_bytes || state.tokens.empty()) return out;
+  if (!engine_.export_range(seat, Tokens(0), engine_.position(seat), out.bytes)) {
+    out.bytes = {};
+  }
+  return out;
+}
+
+bool Pool::restore(Seat seat, const Image& image) {
+  SeatState& state = at(seat);
+  FERMATA_CHECK(state.use == SeatUse::busy && state.tokens.empty(), "restoring onto something");
+  if (image.bytes.empty()) return false;
+  if (!engine_.import_range(seat, image.bytes)) return false;
+  appended(seat, image.tokens);
+  return true;
+}
+
 void Pool::release(Seat seat, bool keep, Micros now) {
   SeatState& state = at(seat);
   FERMATA_CHECK(state.use == SeatUse::busy, "releasing a seat that nobody has");

@@ -27,6 +27,14 @@ struct PrefixMatch {
 
 class Pool;
 
+// A sequence out of the pool: its tokens, and the exact bytes of their cells or none.
+struct Image {
+  std::vector<TokenId> tokens;
+  std::vector<std::byte> bytes;
+
+  Bytes size() const { return Bytes(static_cast<std::int64_t>(bytes.size())); }
+};
+
 // Cells promised to one busy seat: it may grow to `total` without asking again. Move-only; the
 // promise ends with the object.
 class Reservation {
@@ -78,6 +86,12 @@ class Pool {
 
   // The engine computed these rows of a busy seat.
   void appended(Seat seat, std::span<const TokenId> tokens);
+  // What a busy seat holds, with the bytes of its cells if they are wanted and can be moved. The
+  // seat is unchanged.
+  Image image(Seat seat, bool with_bytes);
+  // A busy, empty seat holds what the image does. False: its cells could not be had, or it has no
+  // bytes; the seat is still empty.
+  bool restore(Seat seat, const Image& image);
   // A busy seat becomes idle and keeps its cells, or empty with keep == false.
   void release(Seat seat, bool keep, Micros now);
   // Drops what an idle seat holds. No effect on an empty one. REQUIRES: use(seat) != busy.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bitset>
+#include <set>
 
 namespace fermata::policy {
 namespace {
@@ -34,7 +35,8 @@ class Checker {
       seen.push_back(admission.id);
       if (auto fault = one(admission)) return fault;
     }
-    if (view_.layout == Layout::pooled && fresh_ > Tokens(0) && least_committed() > view_.cells) {
+    if (!view_.overcommit && view_.layout == Layout::pooled && fresh_ > Tokens(0) &&
+        least_committed() > view_.cells) {
       return "promises more cells than the pool can free";
     }
     return std::nullopt;
@@ -47,13 +49,52 @@ class Checker {
       if (run.running >= view_.running.size()) return "runs what is not running";
       if (seen[run.running]) return "runs one sequence twice";
       seen[run.running] = true;
+      if (left_.contains(run.running)) return "runs what it parks";
       const RunningView& running = view_.running[run.running];
       if (running.blocked) return "runs a sequence whose client does not read";
-      const Tokens most = running.phase == Phase::decode ? Tokens(1) : running.prompt_left;
+      const Tokens most = running.phase == Phase::decode ? Tokens(1) : running.rows_left;
       if (run.rows < Tokens(1) || run.rows > most) return "runs rows that a sequence does not have";
       total += run.rows;
     }
     if (total > view_.batch_max) return "runs more rows than a step may have";
+    const bool bounded =
+        view_.overcommit && view_.layout == Layout::pooled && view_.cells_per_token;
+    if (bounded && total + swapped_in_ > most_free()) return "runs more rows than cells are free";
+    return std::nullopt;
+  }
+
+  std::optional<std::string> parks(const Plan& plan) {
+    Bytes bytes{0};
+    for (const Park& park : plan.park) {
+      if (auto fault = leave(park.running)) return fault;
+      const Tokens cells = view(view_.running[park.running].seat).length;
+      if (park.mode == ParkMode::swap) bytes += view_.bytes_per_token * cells.value;
+    }
+    for (std::size_t running : plan.fail) {
+      if (auto fault = leave(running)) return fault;
+    }
+    if (bytes > Bytes(0) && !view_.can_swap) return "swaps what cannot be moved";
+    if (view_.ram_left && bytes > std::max(*view_.ram_left, Bytes(0))) {
+      return "parks more bytes than the budget has left";
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> resumes(const Plan& plan) {
+    std::set<std::size_t> seen;
+    for (const Resume& resume : plan.resume) {
+      if (resume.parked >= view_.parked.size()) return "resumes what is not parked";
+      if (!seen.insert(resume.parked).second) return "resumes one sequence twice";
+      const ParkedView& parked = view_.parked[resume.parked];
+      if (!exists(resume.seat)) return "resumes to " + seat_name(resume.seat) + ", which is none";
+      if (parked.seat && *parked.seat != resume.seat) return "resumes to another seat than asked";
+      const bool empty = view(resume.seat).use == SeatUse::empty || gone_.test(bit(resume.seat));
+      if (!empty || taken_.test(bit(resume.seat))) {
+        return "resumes to " + seat_name(resume.seat) + ", which is taken";
+      }
+      taken_.set(bit(resume.seat));
+      if (parked.mode == ParkMode::swap) swapped_in_ += parked.cells;
+    }
     return std::nullopt;
   }
 
@@ -68,7 +109,8 @@ class Checker {
     if (waiting == view_.waiting.end()) return "admits a request that does not wait";
     if (!exists(admission.seat))
       return "admits to " + seat_name(admission.seat) + ", which is none";
-    if (view(admission.seat).use == SeatUse::busy || taken_.test(bit(admission.seat))) {
+    const bool busy = view(admission.seat).use == SeatUse::busy && !gone_.test(bit(admission.seat));
+    if (busy || taken_.test(bit(admission.seat))) {
       return "admits to " + seat_name(admission.seat) + ", which is taken";
     }
     if (waiting->seat && *waiting->seat != admission.seat)
@@ -104,8 +146,27 @@ class Checker {
     return out;
   }
 
+  std::optional<std::string> leave(std::size_t running) {
+    if (running >= view_.running.size()) return "parks what is not running";
+    if (!left_.insert(running).second) return "parks one sequence twice";
+    gone_.set(bit(view_.running[running].seat));
+    return std::nullopt;
+  }
+
+  // Cells that can be free at most when the step begins; where seats share, the truth may be less.
+  Tokens most_free() const {
+    Tokens out = view_.cells_free;
+    for (const SeatView& seat : view_.seats) {
+      if (gone_.test(bit(seat.seat))) out += seat.length;
+      if (taken_.test(bit(seat.seat)) && seat.use == SeatUse::idle) out += seat.length;
+    }
+    return out;
+  }
+
   const View& view_;
   SeatBits gone_, taken_;
+  std::set<std::size_t> left_;  // Indices into View::running.
+  Tokens swapped_in_{0};
   Tokens fresh_{0};                                  // Promised beyond what is reused.
   std::array<Tokens, n_parallel_max + 1> reused_{};  // By the seat that it is reused from.
 };
@@ -115,6 +176,8 @@ class Checker {
 std::optional<std::string> find_fault(const View& view, const Plan& plan) {
   Checker checker(view);
   if (auto fault = checker.evictions(plan)) return fault;
+  if (auto fault = checker.parks(plan)) return fault;
+  if (auto fault = checker.resumes(plan)) return fault;
   if (auto fault = checker.admissions(plan)) return fault;
   return checker.rows(plan);
 }

@@ -13,7 +13,26 @@
 namespace fermata::policy {
 
 enum class SeatUse : std::uint8_t { empty, idle, busy };
-enum class Phase : std::uint8_t { prefill, decode };
+enum class Phase : std::uint8_t { prefill, decode };  // prefill: also a replay after a park.
+
+// How a sequence is taken out of the pool.
+enum class ParkMode : std::uint8_t {
+  swap,       // Its exact bytes wait in RAM.
+  recompute,  // Its tokens wait; its cells are computed again.
+};
+
+// Who is parked first when cells run out.
+enum class Victim : std::uint8_t { smallest, youngest, oldest, largest };
+
+struct PreemptOptions {
+  bool enabled = true;  // false: who finds no cells fails, for comparison.
+  Victim victim = Victim::smallest;
+  // What everybody is left to generate between two parks, and what is kept free for it when a
+  // request is admitted or resumed: it bounds how often sequences move.
+  Tokens quantum{64};
+  Micros rotate_after{2'000'000};  // Somebody parked for so long gets the place of another.
+  Tokens every{0};                 // Test: park each sequence after so many tokens; 0: never.
+};
 
 struct SeatView {
   Seat seat;
@@ -32,7 +51,9 @@ struct PrefixView {
 struct WaitingView {
   RequestId id;
   Tokens prompt;
-  Tokens need;                           // Cells in the worst case, 0 where tokens take none.
+  Tokens need;           // Cells in the worst case, 0 where tokens take none.
+  Tokens remaining{-1};  // Tokens it may generate; -1: no limit.
+  std::int32_t priority = 0;
   std::optional<Seat> seat;              // Only this one will do.
   std::span<const PrefixView> prefixes;  // By seat; empty: not looked at in this tick.
 };
@@ -41,8 +62,26 @@ struct RunningView {
   RequestId id;
   Seat seat;
   Phase phase = Phase::prefill;
-  Tokens prompt_left;    // Rows of the prompt that are not computed yet; 0 in Phase::decode.
+  Tokens rows_left{0};   // Rows of the prompt or replay not computed yet; 0 in Phase::decode.
   bool blocked = false;  // Its client does not read: no room for another event.
+  Micros blocked_for{0};
+  Tokens remaining{-1};   // Tokens it may still generate; -1: no limit.
+  Tokens since_start{0};  // Generated since it was admitted or last resumed.
+  std::int32_t parks = 0;
+  bool replaying = false;
+  std::int32_t priority = 0;
+};
+
+struct ParkedView {
+  RequestId id;
+  Tokens cells;      // What it held, and holds again once it is back.
+  Tokens rows_left;  // Of its prompt, beyond those.
+  ParkMode mode = ParkMode::swap;
+  std::optional<Seat> seat;  // Only this one will do.
+  Tokens remaining{-1};      // -1: no limit.
+  Micros parked_at;
+  bool blocked = false;
+  std::int32_t priority = 0;
 };
 
 // Measured on this machine; 0: not known yet.
@@ -52,20 +91,38 @@ struct Rates {
 };
 
 // Built once per tick, valid during the call. `waiting` is in order of priority, then arrival;
-// `running` in order of arrival; `seats` in order of number.
+// `running` in order of admission; `parked` in order of parking; `seats` in order of number.
 struct View {
   Micros now;
   Layout layout = Layout::pooled;
-  Tokens cells;              // All cells of the pool.
+  Tokens cells;  // All cells of the pool.
+  bool cells_per_token = true;
+  bool overcommit = false;   // Admissions need not fit in the worst case.
   Tokens cells_unpromised;   // Neither held nor promised; idle seats count as held.
+  Tokens cells_free;         // Not held by anybody.
   Tokens cells_busy;         // Held by busy seats.
   Tokens cells_outstanding;  // Promised to busy seats and not held yet.
   Tokens batch_max;
   Micros step_budget;  // Of a step in which anybody decodes; 0: two decode steps.
   Rates rates;
+  PreemptOptions preempt;
+  bool can_swap = false;          // The engine can move this memory's cells.
+  Bytes bytes_per_token{0};       // Of a swapped sequence.
+  std::optional<Bytes> ram_left;  // For more swapped bytes; none: no limit.
   std::span<const SeatView> seats;
   std::span<const WaitingView> waiting;
   std::span<const RunningView> running;
+  std::span<const ParkedView> parked;
+};
+
+struct Park {
+  std::size_t running;  // Index into View::running.
+  ParkMode mode;
+};
+
+struct Resume {
+  std::size_t parked;  // Index into View::parked.
+  Seat seat;
 };
 
 // Seats a waiting request on `seat`, starting from `reuse` tokens: the seat's own, or `source`'s.
@@ -81,14 +138,20 @@ struct Run {
   Tokens rows;          // 1 for a decode row.
 };
 
-// Applied in this order. Admitted requests first run in the next tick.
+// Applied in this order. Who is resumed or admitted first runs in the next tick.
 struct Plan {
   std::vector<Seat> evict;
+  std::vector<Park> park;
+  std::vector<std::size_t> fail;  // Indices into View::running: no cells, and no parking.
+  std::vector<Resume> resume;
   std::vector<Admission> admit;
   std::vector<Run> run;
 
   void clear() {
     evict.clear();
+    park.clear();
+    fail.clear();
+    resume.clear();
     admit.clear();
     run.clear();
   }
@@ -100,6 +163,14 @@ struct Plan {
 // the batch and the step's time budget allow.
 // `plan` is cleared first; reusing it saves allocation.
 void plan_worst_case(const View& view, Plan& plan);
+
+// Admits more than fits in the worst case and parks when cells run out. In this order: forced
+// parks; parks until the next step's rows fit (idle seats are evicted first); resumes in the order
+// of parking, nobody passes; admissions, only while nobody waits to be resumed; a place is made for
+// who has waited too long; rows. Whoever comes in must find room for itself and for a quantum of
+// everybody's tokens, so that it does not have to leave at once. With one sequence alone in the
+// pool that margin is waived.
+void plan_preempting(const View& view, Plan& plan);
 
 // Why the plan does not respect the view: what the scheduler checks before it applies one.
 std::optional<std::string> find_fault(const View& view, const Plan& plan);

@@ -32,6 +32,19 @@ void EventChannel::progress(const ProgressEvent& event) {
   if (wake_) wake_();
 }
 
+void EventChannel::notice(NoticeKind kind) {
+  const std::lock_guard lock(mutex_);
+  FERMATA_CHECK(!finished_, "an event after the final one");
+  std::vector<Notice>& notices = content_.notices;
+  const bool in_pair = kind == NoticeKind::resumed && !notices.empty();
+  if (in_pair && notices.size() > 2 * limit_) {
+    notices.pop_back();
+  } else {
+    notices.push_back({kind, content_.tokens.size()});
+  }
+  if (wake_) wake_();
+}
+
 void EventChannel::finish(FinalEvent event) {
   const std::lock_guard lock(mutex_);
   FERMATA_CHECK(!finished_, "a second final event");
@@ -48,6 +61,7 @@ void EventChannel::wake_with(std::function<void()> wake, std::size_t tokens) {
 
 void EventChannel::take(Taken& out) {
   out.tokens.clear();
+  out.notices.clear();
   out.progress.reset();
   out.final.reset();
   const std::lock_guard lock(mutex_);

@@ -28,6 +28,8 @@ class EventChannel {
   void push(TokenEvent event);
   // The latest progress of the prompt; an earlier one that was not taken is replaced.
   void progress(const ProgressEvent& event);
+  // Never refused. A reader that leaves more unread than it has room for tokens is spared a pair.
+  void notice(NoticeKind kind);
   // Never refused, whatever the limit. REQUIRES: called once.
   void finish(FinalEvent event);
   // True from the reader's abandon() on; read by the engine inside a step.
@@ -41,6 +43,7 @@ class EventChannel {
 
   struct Taken {
     std::vector<TokenEvent> tokens;
+    std::vector<Notice> notices;
     std::optional<ProgressEvent> progress;
     std::optional<FinalEvent> final;
   };

@@ -11,6 +11,7 @@ namespace {
 
 // An engine that has no room though the ledger says so, this often in a row, is broken.
 constexpr std::int32_t no_room_in_a_row_max = 16;
+constexpr Micros look_again_after{100'000};
 
 }  // namespace
 
@@ -121,10 +122,12 @@ void Scheduler::drop_abandoned() {
     finish(*sequence, FinishReason::cancelled, FailureKind::none);
     return true;
   });
-  for (auto& sequence : running_) {
-    if (!sequence->abandoned()) continue;
-    finish(*sequence, FinishReason::cancelled, FailureKind::none);
-    sequence.reset();
+  for (auto* list : {&running_, &parked_}) {
+    for (auto& sequence : *list) {
+      if (!sequence->abandoned()) continue;
+      finish(*sequence, FinishReason::cancelled, FailureKind::none);
+      sequence.reset();
+    }
   }
   remove_finished();
 }
@@ -135,8 +138,10 @@ void Scheduler::end_all(FinishReason reason, FailureKind failure) {
     finish(*sequence, reason, failure);
   }
   waiting_.clear();
-  for (auto& sequence : running_) finish(*sequence, reason, failure);
-  running_.clear();
+  for (auto* list : {&running_, &parked_}) {
+    for (auto& sequence : *list) finish(*sequence, reason, failure);
+    list->clear();
+  }
 }
 
 Tokens Scheduler::cells_needed(const Request& request) const {
@@ -159,8 +164,13 @@ void Scheduler::view_waiting() {
   prefixes_.reserve(n_seats * n_seats);
   for (const auto& sequence : waiting_) {
     const Request& request = sequence->request();
-    policy::WaitingView view{
-        request.id, sequence->prompt_length(), cells_needed(request), request.seat, {}};
+    policy::WaitingView view{request.id,
+                             sequence->prompt_length(),
+                             cells_needed(request),
+                             request.max_tokens,
+                             request.priority,
+                             request.seat,
+                             {}};
     const bool seat_taken = request.seat && pool_.use(*request.seat) == kv::SeatUse::busy;
     if (open > 0 && !seat_taken) {
       --open;
@@ -186,17 +196,24 @@ policy::View Scheduler::build_view() {
   }
   view_waiting();
   running_views_.clear();
+  const Micros now = clock_.now();
   std::int32_t decoding = 0;
   for (const auto& sequence : running_) {
-    const bool blocked = !sequence->channel().has_room();
-    running_views_.push_back({sequence->request().id, sequence->seat(), sequence->phase(),
-                              sequence->prompt_left(), blocked});
+    const bool blocked = sequence->look_at_room(now);
+    running_views_.push_back(
+        {sequence->request().id, sequence->seat(), sequence->phase(), sequence->rows_left(),
+         blocked, sequence->blocked_for(now), sequence->remaining(), sequence->since_start(),
+         sequence->parking().parks(), sequence->replaying(), sequence->request().priority});
     decoding += sequence->phase() == policy::Phase::decode && !blocked;
   }
+  view_parked();
   policy::View view;
-  view.now = clock_.now();
+  view.now = now;
   view.layout = engine_.geometry().layout;
   view.cells = engine_.limits().cells;
+  view.cells_per_token = engine_.capabilities().cells_per_token;
+  view.overcommit = options_.overcommit;
+  view.cells_free = view.cells - pool_.ledger().used();
   view.cells_unpromised = pool_.unpromised();
   view.cells_busy = pool_.used_by_busy();
   view.cells_outstanding = pool_.outstanding();
@@ -206,6 +223,11 @@ policy::View Scheduler::build_view() {
   view.seats = seat_views_;
   view.waiting = waiting_views_;
   view.running = running_views_;
+  view.parked = parked_views_;
+  view.preempt = options_.preempt;
+  view.can_swap = engine_.capabilities().move_ranges;
+  view.bytes_per_token = options_.bytes_per_token;
+  if (options_.preempt_ram) view.ram_left = *options_.preempt_ram - parked_bytes_;
   return view;
 }
 
@@ -214,8 +236,15 @@ void Scheduler::apply(const policy::Plan& plan) {
     pool_.evict(seat);
     stats_.seats_evicted.add();
   }
+  for (const policy::Park& victim : plan.park) park(victim);
+  for (std::size_t running : plan.fail) {
+    finish(*running_[running], FinishReason::failed, FailureKind::pool_full);
+    running_[running].reset();
+  }
+  resume(plan);
   for (const policy::Admission& admission : plan.admit) admit(admission);
-  if (engine_.geometry().layout == Layout::pooled && engine_.capabilities().cells_per_token) {
+  if (!options_.overcommit && engine_.geometry().layout == Layout::pooled &&
+      engine_.capabilities().cells_per_token) {
     FERMATA_CHECK(pool_.unpromised() >= Tokens(0), "more cells promised than there are");
   }
 }
@@ -232,8 +261,12 @@ void Scheduler::admit(const policy::Admission& admission) {
   const Tokens reused = admission.source
                             ? pool_.take_shared(admission.seat, *admission.source, admission.reuse)
                             : pool_.take(admission.seat, admission.reuse);
-  const Tokens need = std::max(cells_needed(sequence->request()), sequence->prompt_length());
-  sequence->admitted(admission.seat, reused, pool_.reserve(admission.seat, need), clock_.now());
+  kv::Reservation reservation;
+  if (!options_.overcommit) {
+    const Tokens need = std::max(cells_needed(sequence->request()), sequence->prompt_length());
+    reservation = pool_.reserve(admission.seat, need);
+  }
+  sequence->admitted(admission.seat, reused, std::move(reservation), clock_.now());
   stats_.prompt_tokens_cached.add(static_cast<std::uint64_t>(reused.value));
   last_request_[static_cast<std::size_t>(admission.seat.value)] = sequence->shared_request();
   running_.push_back(std::move(sequence));
@@ -252,6 +285,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, FailureKind fail
       --status.n_processing;
     });
   }
+  if (sequence.is_parked()) forget_image(sequence);
   stats_.requests_finished.add();
   if (reason == FinishReason::cancelled) stats_.requests_cancelled.add();
   if (reason == FinishReason::failed) stats_.requests_failed.add();
@@ -263,18 +297,23 @@ void Scheduler::show(const Sequence& sequence, Status& status) const {
   seat.resident = pool_.ledger().length(sequence.seat());
   seat.prompt = sequence.prompt_length();
   seat.prompt_cached = sequence.cached();
-  seat.prompt_processed =
-      std::min(sequence.computed(), sequence.prompt_length()) - sequence.cached();
+  seat.prompt_processed = sequence.prompt_done() - sequence.cached();
   seat.predicted = sequence.predicted();
   seat.remaining = sequence.remaining();
+  seat.swaps = sequence.parking().swaps;
+  seat.recomputes = sequence.parking().recomputes;
 }
 
 void Scheduler::remove_finished() {
-  std::erase_if(running_, [](const auto& sequence) { return sequence == nullptr; });
+  std::erase(running_, nullptr);
+  std::erase(parked_, nullptr);
 }
 
 bool Scheduler::step(const policy::Plan& plan) {
-  if (plan.run.empty()) return false;
+  if (plan.run.empty()) {
+    remove_finished();
+    return false;
+  }
   groups_.clear();
   for (const policy::Run& run : plan.run) groups_.push_back(running_[run.running]->rows(run.rows));
   results_.resize(groups_.size());
@@ -294,6 +333,7 @@ bool Scheduler::step(const policy::Plan& plan) {
       handle_broken();
       break;
   }
+  remove_finished();
   return true;
 }
 
@@ -310,7 +350,8 @@ void Scheduler::account_step(engine::StepOutcome outcome, const policy::Plan& pl
       stats_.predicted_us.add(static_cast<std::uint64_t>(took.value));
     } else {
       prefill_rows += run.rows;
-      stats_.prompt_us.add(static_cast<std::uint64_t>(took.value));
+      const bool is_prompt = !running_[run.running]->replaying();
+      if (is_prompt) stats_.prompt_us.add(static_cast<std::uint64_t>(took.value));
     }
   }
   pace_.observe(decode_rows, prefill_rows, took);
@@ -325,8 +366,9 @@ void Scheduler::take_results(const policy::Plan& plan) {
     const bool prefill = sequence.phase() == policy::Phase::prefill;
     const auto computed = static_cast<std::size_t>(result.computed.value);
     pool_.appended(sequence.seat(), groups_[i].tokens.first(computed));
-    sequence.advanced(result.computed);
-    if (prefill) stats_.prompt_tokens.add(computed);
+    const Tokens fresh = sequence.advanced(result.computed, now);
+    stats_.recomputed_tokens.add(static_cast<std::uint64_t>((result.computed - fresh).value));
+    if (prefill) stats_.prompt_tokens.add(static_cast<std::uint64_t>(fresh.value));
     const Tokens cells = pool_.ledger().length(sequence.seat());
     if (cells.value > stats_.tokens_max.value()) stats_.tokens_max.set(cells.value);
 
@@ -338,8 +380,8 @@ void Scheduler::take_results(const policy::Plan& plan) {
     } else if (result.sampled) {
       stats_.predicted_tokens.add();
       reason = sequence.accept(std::move(*result.sampled), vocabulary_, cells, window, now);
-    } else if (prefill && sequence.prompt_left() == Tokens(0)) {
-      if (groups_[i].sampler == nullptr) reason = FinishReason::limit;
+    } else if (prefill && sequence.rows_left() == Tokens(0)) {
+      if (sequence.remaining() == Tokens(0)) reason = FinishReason::limit;
     } else if (prefill) {
       sequence.tell_progress(now);
     }
@@ -347,7 +389,6 @@ void Scheduler::take_results(const policy::Plan& plan) {
     finish(sequence, *reason, failure);
     running_[plan.run[i].running].reset();
   }
-  remove_finished();
 }
 
 // The ledger promised that the rows fit. Whatever the reason, cells that serve nobody go first.
@@ -364,13 +405,13 @@ void Scheduler::handle_no_room() {
 
 void Scheduler::handle_broken() {
   stats_.broken_steps.add();
+  remove_finished();
   log_error("the library failed in a step; {} running requests end", running_.size());
   pool_.drop_everything();
   for (auto& sequence : running_) {
     finish(*sequence, FinishReason::failed, FailureKind::engine_broken);
-    sequence.reset();
   }
-  remove_finished();
+  running_.clear();
   no_room_in_a_row_ = 0;
 }
 
@@ -385,6 +426,7 @@ void Scheduler::publish() {
       if (seat.request != last_request_[index]) seat.request = last_request_[index];
     }
     for (const auto& sequence : running_) show(*sequence, status);
+    publish_parked(status);
     status.n_processing = static_cast<std::int64_t>(running_.size());
     status.n_waiting = waiting_count_.load(std::memory_order_relaxed);
     status.cells_used = pool_.ledger().used();
@@ -400,16 +442,18 @@ bool Scheduler::tick() {
   }
   drop_abandoned();
   bool worked = false;
-  if (!waiting_.empty() || !running_.empty()) {
+  if (!waiting_.empty() || !running_.empty() || !parked_.empty()) {
     const policy::View view = build_view();
-    policy::plan_worst_case(view, plan_);
+    (options_.overcommit ? policy::plan_preempting : policy::plan_worst_case)(view, plan_);
     if (const auto fault = policy::find_fault(view, plan_)) {
       log_error("a plan does not respect its view: {}", *fault);
       FERMATA_CHECK(false, "a plan does not respect its view");
     }
     // Rows first refer to running_ as it was viewed, so admissions append behind.
     apply(plan_);
-    worked = step(plan_) || !plan_.admit.empty() || !plan_.evict.empty();
+    const bool moved = !plan_.admit.empty() || !plan_.evict.empty() || !plan_.park.empty() ||
+                       !plan_.fail.empty() || !plan_.resume.empty();
+    worked = step(plan_) || moved;
   }
   publish();
   const std::int64_t in_step = static_cast<std::int64_t>(stats_.steps_us.value()) - step_before;
@@ -421,9 +465,10 @@ bool Scheduler::tick() {
 void Scheduler::run() {
   while (true) {
     if (tick()) continue;
-    const bool done = waiting_.empty() && running_.empty();
+    const bool done = waiting_.empty() && running_.empty() && parked_.empty();
     if (done && stopping_.load(std::memory_order_acquire) && inbox_.size() == 0) return;
-    if (done || !stopping_.load(std::memory_order_acquire)) inbox_.wait();
+    // Who is kept out by somebody that does not read gets in after a time, without any event.
+    inbox_.wait(done ? std::nullopt : std::optional(look_again_after));
   }
 }
 

@@ -22,6 +22,10 @@ struct SchedulerOptions {
   std::size_t waiting_max = 1024;  // Requests without a seat; more are refused at once.
   std::size_t events_max = 256;    // Token events a client may leave unread.
   Micros step_budget{0};           // See policy::View.
+  bool overcommit = true;          // false: only what fits in the worst case is admitted.
+  policy::PreemptOptions preempt;
+  std::optional<Bytes> preempt_ram = Bytes(std::int64_t{8} << 30);  // None: no limit.
+  Bytes bytes_per_token{0};  // What a swapped token takes, at most.
 };
 
 enum class SubmitOutcome : std::uint8_t {
@@ -67,6 +71,9 @@ class Scheduler {
   void view_waiting();
   void apply(const policy::Plan& plan);
   void admit(const policy::Admission& admission);
+  void park(const policy::Park& park);
+  void resume(const policy::Plan& plan);
+  void view_parked();
   bool step(const policy::Plan& plan);
   void account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took);
   void take_results(const policy::Plan& plan);
@@ -74,6 +81,8 @@ class Scheduler {
   void handle_no_room();
   void handle_broken();
   void remove_finished();
+  void forget_image(const Sequence& sequence);
+  void publish_parked(Status& status);
   void show(const Sequence& sequence, Status& status) const;
   void publish();
   Tokens cells_needed(const Request& request) const;
@@ -92,6 +101,8 @@ class Scheduler {
   policy::Pace pace_;
   std::vector<std::unique_ptr<Sequence>> waiting_;  // By priority, then arrival.
   std::vector<std::unique_ptr<Sequence>> running_;  // By admission; null: finished in this tick.
+  std::vector<std::unique_ptr<Sequence>> parked_;   // By time of parking; null as above.
+  Bytes parked_bytes_{0};                           // Of their images.
   std::vector<std::shared_ptr<const Request>> last_request_;  // By seat, for /slots.
   std::int32_t no_room_in_a_row_ = 0;
 
@@ -100,6 +111,7 @@ class Scheduler {
   std::vector<policy::SeatView> seat_views_;
   std::vector<policy::WaitingView> waiting_views_;
   std::vector<policy::RunningView> running_views_;
+  std::vector<policy::ParkedView> parked_views_;
   std::vector<policy::PrefixView> prefixes_;
   policy::Plan plan_;
   std::vector<engine::RowGroup> groups_;

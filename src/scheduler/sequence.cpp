@@ -27,10 +27,69 @@ Tokens Sequence::remaining() const {
 void Sequence::admitted(Seat seat, Tokens reused, kv::Reservation reservation, Micros now) {
   FERMATA_CHECK(!seat_.has_value(), "seated twice");
   FERMATA_CHECK(reused < prompt_length(), "nothing left to compute");
-  seat_ = seat;
-  computed_ = cached_ = reused;
+  seat_ = last_seat_ = seat;
+  computed_ = cached_ = reached_ = reused;
   reservation_ = std::move(reservation);
   admitted_at_ = now;
+}
+
+bool Sequence::look_at_room(Micros now) {
+  if (channel().has_room()) {
+    blocked_since_.reset();
+    return false;
+  }
+  if (!blocked_since_) blocked_since_ = now;
+  return true;
+}
+
+std::span<const TokenId> Sequence::known_rows() const {
+  // A replay within the prompt simply goes on into the rest of it.
+  const bool beyond_prompt = reached_ > prompt_length();
+  if (replaying() && beyond_prompt) return history_;
+  return request().prompt;
+}
+
+void Sequence::park(policy::ParkMode mode, kv::Image image, Micros now) {
+  FERMATA_CHECK(is_seated() && !is_parked(), "parking what has no place");
+  seat_.reset();
+  reservation_ = kv::Reservation();
+  park_mode_ = mode;
+  image_ = std::move(image);
+  // In the middle of a replay the cells hold less than what is to come back.
+  if (!replaying()) history_ = image_.tokens;
+  parked_at_ = now;
+  if (!away_since_) away_since_ = now;
+  (mode == policy::ParkMode::swap ? parking_.swaps : parking_.recomputes) += 1;
+  channel().notice(NoticeKind::preempted);
+}
+
+void Sequence::resume(Seat seat, bool restored, Micros now) {
+  FERMATA_CHECK(is_parked(), "resuming what is not parked");
+  seat_ = last_seat_ = seat;
+  parked_at_.reset();
+  predicted_at_start_ = predicted_;
+  computed_ = restored ? Tokens(static_cast<std::int64_t>(image_.tokens.size())) : Tokens(0);
+  image_ = {};
+  if (!replaying()) back_at_work(now);
+  channel().notice(NoticeKind::resumed);
+}
+
+void Sequence::back_at_work(Micros now) {
+  history_ = {};
+  if (!away_since_) return;
+  (predicted_ > Tokens(0) ? away_in_reply_ : away_in_prompt_) += now - *away_since_;
+  away_since_.reset();
+}
+
+Tokens Sequence::advanced(Tokens computed, Micros now) {
+  const bool replayed = replaying();
+  const Tokens before = reached_;
+  computed_ += computed;
+  reached_ = std::max(reached_, computed_);
+  const Tokens fresh = reached_ - before;
+  parking_.recomputed += computed - fresh;
+  if (replayed && !replaying()) back_at_work(now);
+  return fresh;
 }
 
 engine::RowGroup Sequence::rows(Tokens rows) {
@@ -44,11 +103,11 @@ engine::RowGroup Sequence::rows(Tokens rows) {
     group.sampler = submission_.sampler.get();
     return group;
   }
-  FERMATA_CHECK(rows >= Tokens(1) && rows <= prompt_left(), "rows that the prompt does not have");
-  group.tokens =
-      std::span(request().prompt)
-          .subspan(static_cast<std::size_t>(computed_.value), static_cast<std::size_t>(rows.value));
-  if (rows == prompt_left()) group.sampler = submission_.sampler.get();
+  FERMATA_CHECK(rows >= Tokens(1) && rows <= rows_left(), "rows that the prompt does not have");
+  group.tokens = known_rows().subspan(static_cast<std::size_t>(computed_.value),
+                                      static_cast<std::size_t>(rows.value));
+  // After a replay the next token is known already.
+  if (rows == rows_left() && predicted_ == Tokens(0)) group.sampler = submission_.sampler.get();
   return group;
 }
 
@@ -57,7 +116,7 @@ std::optional<FinishReason> Sequence::limit_reached(Tokens cells, Tokens window,
   // The token just sampled would need the last cell; like llama-server, the reply ends before.
   if (cells + Tokens(1) >= window) return FinishReason::window;
   const Micros most = request().predict_time_max;
-  if (most > Micros(0) && now - first_token_at_ > most) return FinishReason::limit;
+  if (most > Micros(0) && now - first_token_at_ - away_in_reply_ > most) return FinishReason::limit;
   return std::nullopt;
 }
 
@@ -67,6 +126,7 @@ std::optional<FinishReason> Sequence::accept(engine::Sampled sampled,
   if (predicted_ == Tokens(0)) first_token_at_ = now;
   predicted_ += Tokens(1);
   last_token_at_ = now;
+  away_before_last_ = away_in_reply_;
   if (vocabulary.ends_generation(sampled.token)) return FinishReason::eos;
 
   TokenEvent event;
@@ -93,22 +153,28 @@ void Sequence::finish(FinishReason reason, FailureKind failure, Tokens window, M
   event.truncated = reason == FinishReason::window;
   event.prompt_tokens = prompt_length();
   event.window = window;
-  event.seat = seat_;
+  event.seat = last_seat_;
+  if (away_since_) back_at_work(now);
+  parking_.time = away_in_prompt_ + away_in_reply_;
+  event.parking = parking_;
   event.seed = seed_;
   Timings& timings = event.timings;
   timings.prompt_cached = cached_;
-  timings.prompt_computed = seat_ ? std::min(computed_, prompt_length()) - cached_ : Tokens(0);
+  timings.prompt_computed = prompt_done() - cached_;
   const Micros prompt_end = predicted_ > Tokens(0) ? first_token_at_ : now;
-  timings.prompt_time = seat_ ? prompt_end - admitted_at_ : Micros(0);
+  timings.prompt_time = last_seat_ ? prompt_end - admitted_at_ - away_in_prompt_ : Micros(0);
   timings.predicted = predicted_;
-  timings.predicted_time = last_token_at_ - first_token_at_;
-  timings.queue_time = (seat_ ? admitted_at_ : now) - submission_.submitted;
+  // What came after the last token, a park that nobody came back from, is no time of the reply.
+  timings.predicted_time =
+      std::max(last_token_at_ - first_token_at_ - away_before_last_, Micros(0));
+  timings.queue_time = (last_seat_ ? admitted_at_ : now) - submission_.submitted;
   reservation_ = kv::Reservation();
   channel().finish(std::move(event));
 }
 
 void Sequence::tell_progress(Micros now) {
-  channel().progress({prompt_length(), cached_, computed_, now - admitted_at_});
+  channel().progress(
+      {prompt_length(), cached_, prompt_done(), now - admitted_at_ - away_in_prompt_});
 }
 
 }  // namespace fermata::scheduler

@@ -1,7 +1,9 @@
 // One request on its way through the scheduler.
 //
 //   waiting ──admitted──► prefill ──first token──► decode ──► finished
-//      └──────────────────────┴───────────────────────┴─► finished (cancelled, failed)
+//      │                    │   ▲                   │  ▲
+//      │                 parked─┘                parked┘  (by recompute: through a replay)
+//      └────────────────────┴───────────────────────┴──────► finished (cancelled, failed)
 #pragma once
 
 #include "base/types.h"
@@ -13,6 +15,7 @@
 #include "policy/policy.h"
 #include "scheduler/channel.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -44,26 +47,49 @@ class Sequence {
   // REQUIRES: is_seated().
   Seat seat() const;
   policy::Phase phase() const {
-    return computed_ < prompt_length() ? policy::Phase::prefill : policy::Phase::decode;
+    return rows_left() > Tokens(0) ? policy::Phase::prefill : policy::Phase::decode;
   }
   Tokens prompt_length() const {
     return Tokens(static_cast<std::int64_t>(request().prompt.size()));
   }
-  Tokens prompt_left() const {
-    return computed_ < prompt_length() ? prompt_length() - computed_ : Tokens(0);
-  }
+  // Of the prompt, or of what is computed again after a park; 0: the next row decodes.
+  Tokens rows_left() const { return std::max(rows_known() - computed_, Tokens(0)); }
+  // Rows in the cells; while parked, those that were.
   Tokens computed() const { return computed_; }
+  // Rows of the prompt that were computed at least once.
+  Tokens prompt_done() const { return std::min(reached_, prompt_length()); }
+  bool replaying() const { return computed_ < reached_; }
   Tokens cached() const { return cached_; }
   Tokens predicted() const { return predicted_; }
   // -1: until the window is full.
   Tokens remaining() const;
 
+  // Whether its client leaves no room for another event; from when on is remembered.
+  bool look_at_room(Micros now);
+  Micros blocked_for(Micros now) const {
+    return blocked_since_ ? now - *blocked_since_ : Micros(0);
+  }
+
+  bool is_parked() const { return parked_at_.has_value(); }
+  const Parking& parking() const { return parking_; }
+  // REQUIRES: is_parked(), these three.
+  const kv::Image& image() const { return image_; }
+  policy::ParkMode park_mode() const { return park_mode_; }
+  Micros parked_at() const { return *parked_at_; }
+  // Tokens since it was admitted or resumed.
+  Tokens since_start() const { return predicted_ - predicted_at_start_; }
+
+  void park(policy::ParkMode mode, kv::Image image, Micros now);
+  // It has a seat again, which holds its image or, when that was not `restored`, nothing.
+  void resume(Seat seat, bool restored, Micros now);
+
   void admitted(Seat seat, Tokens reused, kv::Reservation reservation, Micros now);
 
   // The next `rows` rows as the engine wants them; spans live until the sequence changes.
   engine::RowGroup rows(Tokens rows);
-  // The engine computed a prefix of the rows it was given last.
-  void advanced(Tokens computed) { computed_ += computed; }
+  // The engine computed a prefix of the rows it was given last. Answers how many of them are new:
+  // the others had been computed before a park.
+  Tokens advanced(Tokens computed, Micros now);
 
   // Takes a sampled token. Pushes its event; the reason when the reply is complete with it.
   // `cells` is what the seat holds, `window` the most it may.
@@ -76,16 +102,33 @@ class Sequence {
 
  private:
   std::optional<FinishReason> limit_reached(Tokens cells, Tokens window, Micros now) const;
+  // All rows whose tokens are known beforehand: the prompt's, or those to be replayed.
+  std::span<const TokenId> known_rows() const;
+  Tokens rows_known() const { return Tokens(static_cast<std::int64_t>(known_rows().size())); }
+  void back_at_work(Micros now);
 
   Submission submission_;
   StopScanner scanner_;
   kv::Reservation reservation_;
   std::optional<Seat> seat_;
+  std::optional<Seat> last_seat_;
   Tokens computed_{0};  // Rows in the cells: cached, prompt, and replies fed back.
+  Tokens reached_{0};   // The most that computed_ has been.
   Tokens cached_{0};
   Tokens predicted_{0};
   std::array<TokenId, 1> next_{};  // The decode row.
   std::uint32_t seed_ = 0;
+
+  Parking parking_;
+  kv::Image image_;               // While parked.
+  std::vector<TokenId> history_;  // Until a replay is through: the tokens of all rows it computes.
+  policy::ParkMode park_mode_ = policy::ParkMode::swap;
+  std::optional<Micros> parked_at_;
+  std::optional<Micros> blocked_since_;
+  std::optional<Micros> away_since_;  // From the park until its work goes on where it was.
+  Micros away_in_prompt_{0}, away_in_reply_{0}, away_before_last_{0};
+  Tokens predicted_at_start_{0};
+
   Micros admitted_at_{0}, first_token_at_{0}, last_token_at_{0};
 };
 

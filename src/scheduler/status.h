@@ -29,6 +29,8 @@ struct SchedulerStats {
   Counter requests_accepted, requests_refused_full;
   Counter requests_finished, requests_cancelled, requests_failed;
   Counter seats_evicted;
+  Counter parks_swap, parks_recompute, resumes, recomputed_tokens;
+  Gauge parked, parked_bytes;
   Gauge tokens_max;  // The longest sequence so far.
 };
 
@@ -39,12 +41,21 @@ struct SeatStatus {
   Tokens resident;                         // Cells it holds.
   Tokens prompt, prompt_processed, prompt_cached;
   Tokens predicted, remaining;  // remaining -1: no limit.
+  std::int32_t swaps = 0, recomputes = 0;
+};
+
+struct ParkedStatus {
+  std::shared_ptr<const Request> request;
+  Tokens cells, predicted, remaining;
+  std::int32_t swaps = 0, recomputes = 0;
+  bool is_swapped = false;  // The last park kept its bytes.
 };
 
 struct Status {
   Geometry geometry;
   engine::EngineLimits limits;
-  std::vector<SeatStatus> seats;  // By number.
+  std::vector<SeatStatus> seats;     // By number.
+  std::vector<ParkedStatus> parked;  // In order of parking.
   std::int64_t n_processing = 0;
   std::int64_t n_waiting = 0;
   Tokens cells_used;

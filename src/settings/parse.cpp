@@ -197,9 +197,12 @@ class Reader {
     if (!off_name.empty() && environment_.contains(off_name)) {
       return apply_variable(row, off_name, "false");
     }
-    const auto found = row.env.empty() ? environment_.end() : environment_.find(row.env);
-    if (found == environment_.end() || found->second.empty()) return std::nullopt;
-    return apply_variable(row, row.env, found->second);
+    for (const std::string_view name : {row.env, row.env_too}) {
+      const auto found = name.empty() ? environment_.end() : environment_.find(name);
+      if (found == environment_.end() || found->second.empty()) continue;
+      return apply_variable(row, name, found->second);
+    }
+    return std::nullopt;
   }
 
   std::optional<SettingsFault> apply_variable(const Row& row, std::string_view variable,

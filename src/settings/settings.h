@@ -39,6 +39,14 @@ struct BatchSettings {
   std::int64_t step_budget_ms = 0;  // 0: two decode steps, measured.
 };
 
+// What happens when cells run out.
+struct PreemptSettings {
+  bool enabled = true;
+  std::int64_t ram_mib = 8192;      // For the bytes of parked sequences. -1: no limit.
+  std::string policy = "smallest";  // smallest, youngest, oldest, largest, admission-only.
+  std::int64_t every = 0;           // Test: park each sequence after so many tokens.
+};
+
 struct ThreadSettings {
   std::int64_t decode = -1;  // Below 1: one per core.
   std::int64_t batch = -1;   // Below 1: as `decode`.
@@ -132,6 +140,7 @@ struct Settings {
   ModelSettings model;
   ContextSettings context;
   BatchSettings batch;
+  PreemptSettings preempt;
   ThreadSettings threads;
   SamplingSettings sampling;
   ChatSettings chat;

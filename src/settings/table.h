@@ -119,6 +119,7 @@ struct Row {
   Names names = {};                   // Empty: only an environment variable.
   Names off_names = {};               // The names that turn it off.
   std::string_view env = {};          // Empty: none.
+  std::string_view env_too = {};      // Read when `env` is not set.
   std::string_view placeholder = {};  // Empty: a flag, which takes no value.
   std::string_view help = {};  // Lines split by \n; "{default}" marks the place of the default.
   std::string_view default_text = {};  // How the default is worded; empty: the value.

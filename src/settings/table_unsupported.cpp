@@ -131,15 +131,11 @@ constexpr Row rows[] = {
     variable(Group::server, "LLAMA_SERVER_SLOTS_DEBUG"),
     variable(Group::server, "AIP_MODE"),
 
-    twin(Group::preemption, {"--preempt"}, {"--no-preempt"}, "LLAMA_ARG_PREEMPT", ""),
-    value(Group::preemption, {"--preempt-ram"}, "N", "LLAMA_ARG_PREEMPT_RAM"),
     value(Group::preemption, {"--page-dir"}, "PATH", "FERMATA_PAGE_DIR"),
     value(Group::preemption, {"--page-ram-bytes"}, "N", "FERMATA_PAGE_RAM_BYTES"),
     value(Group::preemption, {"--page-disk-bytes"}, "N", "FERMATA_PAGE_DISK_BYTES"),
     value(Group::preemption, {"--exactness"}, "CLASS", "FERMATA_EXACTNESS"),
     flag(Group::preemption, {"--deterministic"}, "FERMATA_DETERMINISTIC"),
-    variable(Group::preemption, "FERMATA_PREEMPT_EVERY"),
-    variable(Group::preemption, "LLAMA_SERVER_PREEMPT_EVERY"),
 
     value(Group::sources, {"-mu", "--model-url"}, "MODEL_URL", "LLAMA_ARG_MODEL_URL"),
     value(Group::sources, {"-dr", "--docker-repo"}, "[<repo>/]<model>[:quant]",

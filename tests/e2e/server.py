@@ -86,7 +86,8 @@ class Server:
         return self.get("/slots").json()
 
     def is_idle(self) -> bool:
-        return not any(slot["is_processing"] for slot in self.slots())
+        """Nobody computes and nobody is parked."""
+        return not any(slot["is_processing"] or slot["id"] < 0 for slot in self.slots())
 
     def check_alive(self) -> None:
         """Same process, healthy, and able to answer."""

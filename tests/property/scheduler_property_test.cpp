@@ -25,6 +25,17 @@ struct Odds {
   int shared_prefix_percent = 0;
 };
 
+void draw_preemption(Random& random, scheduler::SchedulerOptions& options) {
+  options.overcommit = random.chance(75);
+  options.preempt.victim = static_cast<policy::Victim>(random.between(0, 3));
+  options.preempt.quantum = Tokens(random.between(1, 40));
+  options.preempt.rotate_after = Micros(random.between(0, 20'000));
+  options.preempt.every = Tokens(random.chance(40) ? random.between(1, 20) : 0);
+  options.bytes_per_token = Bytes(24) + engine::state_bytes_per_cell;
+  options.preempt_ram.reset();
+  if (random.chance(70)) options.preempt_ram = Bytes(random.between(0, 8000));
+}
+
 Odds draw_odds(Random& random, engine::MemoryKind kind, Layout layout) {
   Odds odds;
   odds.spec.model.kind = kind;
@@ -40,6 +51,7 @@ Odds draw_odds(Random& random, engine::MemoryKind kind, Layout layout) {
   odds.spec.engine.n_ubatch = Tokens(random.between(1, 40));
   odds.spec.scheduler.events_max = static_cast<std::size_t>(random.between(1, 12));
   odds.spec.scheduler.waiting_max = static_cast<std::size_t>(random.between(4, 40));
+  draw_preemption(random, odds.spec.scheduler);
   odds.requests = static_cast<int>(random.between(1, 24));
   odds.cancel_percent = static_cast<int>(random.between(0, 3));
   odds.slow_percent = static_cast<int>(random.between(0, 80));
@@ -71,6 +83,8 @@ class Schedule {
     const scheduler::Status status = rig_.scheduler().status().read();
     EXPECT_EQ(status.n_processing, 0);
     EXPECT_EQ(status.n_waiting, 0);
+    EXPECT_TRUE(status.parked.empty());
+    check_counts();
   }
 
  private:
@@ -121,7 +135,29 @@ class Schedule {
     return true;
   }
 
+  void check_counts() {
+    const scheduler::SchedulerStats& stats = rig_.scheduler().stats();
+    EXPECT_EQ(stats.parked.value(), 0);
+    EXPECT_EQ(stats.parked_bytes.value(), 0);
+    std::uint64_t parks = 0;
+    for (const auto& client : clients_) {
+      if (!client->final) continue;
+      const Parking& parking = client->final->parking;
+      parks += static_cast<std::uint64_t>(parking.parks());
+      if (parking.parks() == 0) {
+        EXPECT_EQ(parking.time, Micros(0));
+        EXPECT_EQ(parking.recomputed, Tokens(0));
+      }
+    }
+    EXPECT_EQ(parks, stats.parks_swap.value() + stats.parks_recompute.value());
+    EXPECT_LE(stats.resumes.value(), parks);
+  }
+
   void check_cells() {
+    const std::int64_t parked = rig_.scheduler().stats().parked_bytes.value();
+    if (odds_.spec.scheduler.preempt_ram) {
+      ASSERT_LE(parked, odds_.spec.scheduler.preempt_ram->value);
+    }
     if (!rig_.engine().capabilities().cells_per_token) return;
     ASSERT_EQ(rig_.scheduler().status().read().cells_used, rig_.engine().cells_used());
     ASSERT_EQ(rig_.scheduler().stats().no_room_steps.value(), 0U);

@@ -66,7 +66,7 @@ struct Scene {
     RunningView running;
     running.id = RequestId(id);
     running.phase = *rc::gen::element(Phase::prefill, Phase::decode);
-    if (running.phase == Phase::prefill) running.prompt_left = Tokens(draw(1, 200));
+    if (running.phase == Phase::prefill) running.rows_left = Tokens(draw(1, 200));
     running.blocked = draw(0, 4) == 0;
     world.run(running);
   }

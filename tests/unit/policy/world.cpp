@@ -147,8 +147,8 @@ View World::view() {
       for (const SeatState& seat : seats_) prefixes.push_back(prefix(seat, waiting.prompt));
     }
     prefixes_.push_back(std::move(prefixes));
-    waiting_views_.push_back(
-        {waiting.id, tokens(waiting.prompt.size()), waiting.need, waiting.seat, prefixes_.back()});
+    waiting_views_.push_back({waiting.id, tokens(waiting.prompt.size()), waiting.need, Tokens(-1),
+                              0, waiting.seat, prefixes_.back()});
   }
   View view;
   view.layout = memory_.layout;

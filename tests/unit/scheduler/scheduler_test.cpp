@@ -122,7 +122,9 @@ TEST(Scheduler, AFullQueueRefusesAndTakesAgainLater) {
 }
 
 TEST(Scheduler, AClientThatGoesAwayFreesItsCells) {
-  SchedulerRig rig({});
+  RigSpec spec;
+  spec.geometry.n_parallel = 1;
+  SchedulerRig rig(spec);
   const auto running = rig.submit({.prompt = "gone soon", .max_tokens = -1});
   const auto queued = rig.submit({.prompt = "gone while waiting", .max_tokens = -1});
   rig.tick();

@@ -1,0 +1,333 @@
+// The preempting policy: more is admitted than fits in the worst case, and parked when cells run
+// out. See docs/design/preemption.md for the rules and where they come from.
+#include "policy/policy.h"
+#include "policy/rows.h"
+#include "policy/seating.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace fermata::policy {
+namespace {
+
+// Parked so often already: others go first while there are any.
+constexpr std::int32_t spared_after_parks = 3;
+
+Tokens quantum_of(Tokens remaining, Tokens quantum) {
+  return remaining < Tokens(0) ? quantum : std::min(remaining, quantum);
+}
+
+// One plan in the making.
+class Draft {
+ public:
+  Draft(const View& view, Plan& plan)
+      : view_(view),
+        plan_(plan),
+        seats_(view),
+        bounded_(view.layout == Layout::pooled && view.cells_per_token),
+        freed_(view.cells_free),
+        ram_left_(view.ram_left),
+        left_(view.running.size(), false) {
+    for (const SeatView& seat : view.seats) idle_ += seat.use == SeatUse::idle;
+  }
+
+  void force_parks() {
+    if (view_.preempt.every <= Tokens(0)) return;
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      const RunningView& running = view_.running[i];
+      if (running.phase == Phase::decode && running.since_start >= view_.preempt.every) park(i);
+    }
+  }
+
+  void park_until_rows_fit() {
+    if (!bounded_) return;
+    while (next_rows() > room()) {
+      if (evict_one(std::nullopt)) continue;
+      const std::optional<std::size_t> victim = pick_victim();
+      if (!victim) return;
+      park(*victim);
+    }
+  }
+
+  // Whether everybody who could came in.
+  bool resume() {
+    for (std::size_t p : resume_order()) {
+      const ParkedView& parked = view_.parked[p];
+      if (parked.blocked) continue;
+      if (parked.seat && seats_.use(*parked.seat) == SeatUse::busy) continue;
+      if (resume_one(p)) continue;
+      stuck_ = p;
+      return false;
+    }
+    return true;
+  }
+
+  bool admit() {
+    for (const WaitingView& waiting : view_.waiting) {
+      if (waiting.seat && seats_.use(*waiting.seat) == SeatUse::busy) continue;
+      if (waiting.prefixes.empty()) return false;  // More than there are seats.
+      bool admitted = false;
+      for (const Admission& choice : choices(waiting, seats_)) {
+        admitted = admit_one(waiting, choice);
+        if (admitted) break;
+      }
+      if (!admitted) return false;
+    }
+    return true;
+  }
+
+  // Somebody is kept out. Who has not read for long gives way; after a long wait whoever had its
+  // quantum does: the smallest that makes enough room, else the largest.
+  void make_place() {
+    const bool waited =
+        stuck_ && view_.now - view_.parked[*stuck_].parked_at >= view_.preempt.rotate_after;
+    const std::int32_t priority = stuck_ ? view_.parked[*stuck_].priority : 0;
+    const Tokens wanted = stuck_ ? view_.parked[*stuck_].cells : Tokens(1);
+    std::optional<std::size_t> best;
+    const auto rank = [&](std::size_t i) {
+      const Tokens cells = seats_.exclusive(view_.running[i].seat);
+      const bool enough = cells >= wanted;
+      return std::tuple(!view_.running[i].blocked, !enough, enough ? cells : Tokens(0) - cells);
+    };
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      const RunningView& running = view_.running[i];
+      const bool had_its_turn = waited && running.phase == Phase::decode &&
+                                running.since_start >= turn_of(running) &&
+                                running.priority <= priority;
+      const bool does_not_read =
+          running.blocked && running.blocked_for >= view_.preempt.rotate_after;
+      if (!does_not_read && !had_its_turn) continue;
+      if (seats_.lends(running.seat)) continue;  // Somebody was just seated on its cells.
+      if (!best || rank(i) < rank(*best)) best = i;
+    }
+    if (best) park(*best);
+  }
+
+  // Cells that are free for certain once the plan is applied. Where seats share cells with each
+  // other the truth may be more: the next tick sees it.
+  Tokens room() const {
+    if (!bounded_) return view_.batch_max;
+    if (idle_ > 0) return freed_ - taken_;
+    return std::max(freed_, view_.cells - view_.cells_busy + freed_by_parks_) - taken_;
+  }
+
+ private:
+  // Tokens that a sequence is left before another gets its place. Where coming back is a replay, at
+  // least as long as that takes, so that no more than half of the time goes to replays.
+  Tokens turn_of(const RunningView& running) const {
+    if (view_.can_swap && view_.ram_left.value_or(Bytes(1)) > Bytes(0))
+      return view_.preempt.quantum;
+    const Tokens cells = seats_.view(running.seat).length;
+    const std::int64_t step_us = view_.rates.decode_step.value;
+    const Tokens replay =
+        step_us > 0 ? Tokens(cells.value * view_.rates.prefill_per_1k.value / 1000 / step_us)
+                    : cells;
+    return std::max(view_.preempt.quantum, replay);
+  }
+
+  bool is_alone() const {
+    return plan_.resume.empty() && plan_.admit.empty() &&
+           std::find(left_.begin(), left_.end(), false) == left_.end();
+  }
+
+  // Cells that the next step would take if everybody ran.
+  Tokens next_rows() const {
+    Tokens decode{0}, prefill{0};
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      const RunningView& running = view_.running[i];
+      if (left_[i] || running.blocked) continue;
+      decode += running.phase == Phase::decode ? Tokens(1) : Tokens(0);
+      prefill += running.rows_left;
+    }
+    return decode + std::min(prefill, std::max(view_.batch_max - decode, Tokens(0)));
+  }
+
+  // Cells that all who run or come in may take within a quantum.
+  Tokens growth() const {
+    Tokens out = coming_;
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      if (left_[i]) continue;
+      const RunningView& running = view_.running[i];
+      out += running.rows_left + quantum_of(running.remaining, view_.preempt.quantum);
+    }
+    return out;
+  }
+
+  // Cells that could be free for somebody who takes `seat`, keeping so many of its tokens, or the
+  // first ones of `source`: with all other idle seats evicted.
+  Tokens available(Seat seat, std::optional<Seat> source, Tokens kept) const {
+    Tokens evicted = freed_by_taking(seat, kept), stay = kept;
+    for (const SeatView& idle : view_.seats) {
+      if (seats_.use(idle.seat) != SeatUse::idle || idle.seat == seat) continue;
+      if (idle.seat == source || seats_.lends(idle.seat)) {
+        stay += idle.length;
+      } else {
+        evicted += seats_.exclusive(idle.seat);
+      }
+    }
+    // Idle seats may share cells with each other, which then count as exclusive to none of them.
+    return std::max(room() + evicted,
+                    view_.cells - view_.cells_busy + freed_by_parks_ - taken_ - stay);
+  }
+
+  Tokens freed_by_taking(Seat seat, Tokens kept) const {
+    if (seats_.use(seat) != SeatUse::idle) return Tokens(0);
+    return std::min(seats_.exclusive(seat), seats_.view(seat).length - kept);
+  }
+
+  void evict(Seat seat) {
+    freed_ += seats_.exclusive(seat);
+    --idle_;
+    seats_.empty(seat);
+    plan_.evict.push_back(seat);
+  }
+
+  bool evict_one(std::optional<Seat> except) {
+    const auto oldest = seats_.oldest_idle(except, std::nullopt, {});
+    if (oldest) evict(*oldest);
+    return oldest.has_value();
+  }
+
+  void park(std::size_t i) {
+    const RunningView& running = view_.running[i];
+    if (left_[i]) return;
+    left_[i] = true;
+    freed_ += seats_.exclusive(running.seat);
+    freed_by_parks_ += seats_.exclusive(running.seat);
+    const Tokens cells = seats_.view(running.seat).length;
+    seats_.empty(running.seat);
+    if (view_.preempt.enabled) {
+      plan_.park.push_back({i, mode_for(cells)});
+    } else {
+      plan_.fail.push_back(i);
+    }
+  }
+
+  ParkMode mode_for(Tokens cells) {
+    if (cells == Tokens(0)) return ParkMode::swap;  // Nothing to keep.
+    if (!view_.can_swap) return ParkMode::recompute;
+    const Bytes bytes = view_.bytes_per_token * cells.value;
+    if (ram_left_ && bytes > *ram_left_) return ParkMode::recompute;
+    if (ram_left_) *ram_left_ = *ram_left_ - bytes;
+    return ParkMode::swap;
+  }
+
+  // The leader, who holds the most and can run, stays, so that somebody always advances.
+  std::optional<std::size_t> pick_victim() const {
+    std::optional<std::size_t> leader;
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      if (left_[i] || view_.running[i].blocked) continue;
+      if (!leader || cells_of(i) > cells_of(*leader)) leader = i;
+    }
+    std::optional<std::size_t> best;
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      if (left_[i] || i == leader) continue;
+      if (!best || victim_rank(i) < victim_rank(*best)) best = i;
+    }
+    return best;
+  }
+
+  Tokens cells_of(std::size_t i) const { return seats_.view(view_.running[i].seat).length; }
+
+  // Smaller goes first.
+  std::tuple<bool, std::int32_t, bool, std::int64_t> victim_rank(std::size_t i) const {
+    const RunningView& running = view_.running[i];
+    const bool spared = running.replaying || running.parks >= spared_after_parks;
+    std::int64_t order = 0;
+    switch (view_.preempt.victim) {
+      case Victim::smallest:
+        order = cells_of(i).value;
+        break;
+      case Victim::largest:
+        order = -cells_of(i).value;
+        break;
+      case Victim::oldest:
+        order = static_cast<std::int64_t>(i);
+        break;
+      case Victim::youngest:
+        order = -static_cast<std::int64_t>(i);
+        break;
+    }
+    return {!running.blocked, running.priority, spared, order};
+  }
+
+  std::vector<std::size_t> resume_order() const {
+    std::vector<std::size_t> order(view_.parked.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return view_.parked[a].priority > view_.parked[b].priority;
+    });
+    return order;
+  }
+
+  bool resume_one(std::size_t p) {
+    const ParkedView& parked = view_.parked[p];
+    const auto seat = parked.seat ? parked.seat : seats_.best_free_seat(std::nullopt);
+    if (!seat) return false;
+    const bool swap = parked.mode == ParkMode::swap;
+    const Tokens ahead = parked.rows_left + quantum_of(parked.remaining, view_.preempt.quantum);
+    if (bounded_) {
+      const Tokens need = parked.cells + (is_alone() ? Tokens(1) : ahead + growth());
+      if (need > available(*seat, std::nullopt, Tokens(0))) return false;
+    }
+    if (seats_.use(*seat) == SeatUse::idle) evict(*seat);
+    while (bounded_ && swap && parked.cells > room()) {
+      if (!evict_one(*seat)) return false;
+    }
+    if (swap) taken_ += parked.cells;
+    coming_ += ahead + (swap ? Tokens(0) : parked.cells);
+    seats_.take({parked.id, *seat, std::nullopt, Tokens(0)});
+    plan_.resume.push_back({p, *seat});
+    return true;
+  }
+
+  bool admit_one(const WaitingView& waiting, const Admission& choice) {
+    const Tokens fresh = waiting.prompt - choice.reuse;
+    const Tokens ahead = fresh + quantum_of(waiting.remaining, view_.preempt.quantum);
+    const Tokens kept = choice.source ? Tokens(0) : choice.reuse;
+    if (bounded_) {
+      const Tokens need = is_alone() ? fresh : ahead + growth();
+      if (need > available(choice.seat, choice.source, kept)) return false;
+    }
+    if (seats_.use(choice.seat) == SeatUse::idle) {
+      freed_ += freed_by_taking(choice.seat, kept);
+      // The bound that holds without idle seats does not know what this one keeps.
+      freed_by_parks_ += Tokens(0) - seats_.view(choice.seat).length;
+      --idle_;
+    }
+    coming_ += ahead;
+    seats_.take(choice);
+    plan_.admit.push_back(choice);
+    return true;
+  }
+
+  const View& view_;
+  Plan& plan_;
+  SeatDraft seats_;
+  const bool bounded_;
+  Tokens freed_;              // Free now, and what leaving seats held alone.
+  Tokens freed_by_parks_{0};  // Of it, by busy seats.
+  Tokens taken_{0};           // By what is swapped in.
+  Tokens coming_{0};          // What those who come in may take within a quantum.
+  std::optional<Bytes> ram_left_;
+  std::vector<bool> left_;  // By index into View::running.
+  std::optional<std::size_t> stuck_;
+  int idle_ = 0;
+};
+
+}  // namespace
+
+void plan_preempting(const View& view, Plan& plan) {
+  plan.clear();
+  Draft draft(view, plan);
+  draft.force_parks();
+  draft.park_until_rows_fit();
+  if (plan.park.empty() && plan.fail.empty() && (!view.parked.empty() || !view.waiting.empty())) {
+    const bool everybody = draft.resume() && draft.admit();
+    if (!everybody && view.preempt.enabled) draft.make_place();
+  }
+  plan_rows(view, draft.room(), plan);
+}
+
+}  // namespace fermata::policy

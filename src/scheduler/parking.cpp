@@ -1,0 +1,65 @@
+// The scheduler's part in parking: carries out what the policy decided.
+#include "base/check.h"
+#include "scheduler/scheduler.h"
+
+#include <utility>
+
+namespace fermata::scheduler {
+
+void Scheduler::view_parked() {
+  parked_views_.clear();
+  for (const auto& sequence : parked_) {
+    const Request& request = sequence->request();
+    parked_views_.push_back(
+        {request.id, sequence->computed(), sequence->rows_left(),
+         sequence->image().bytes.empty() ? policy::ParkMode::recompute : policy::ParkMode::swap,
+         request.seat, sequence->remaining(), sequence->parked_at(),
+         !sequence->channel().has_room(), request.priority});
+  }
+}
+
+// A copy that fails, or is larger than the budget, falls through to computing again.
+void Scheduler::park(const policy::Park& park) {
+  Sequence& sequence = *running_[park.running];
+  const Seat seat = sequence.seat();
+  policy::ParkMode mode = park.mode;
+  kv::Image image = pool_.image(seat, mode == policy::ParkMode::swap);
+  const bool over = options_.preempt_ram && parked_bytes_ + image.size() > *options_.preempt_ram;
+  if (over) image.bytes = {};
+  if (image.bytes.empty() && !image.tokens.empty()) mode = policy::ParkMode::recompute;
+  pool_.release(seat, false, clock_.now());
+  (mode == policy::ParkMode::swap ? stats_.parks_swap : stats_.parks_recompute).add();
+  parked_bytes_ += image.size();
+  sequence.park(mode, std::move(image), clock_.now());
+  parked_.push_back(std::move(running_[park.running]));
+}
+
+void Scheduler::resume(const policy::Plan& plan) {
+  for (const policy::Resume& resume : plan.resume) {
+    Sequence& sequence = *parked_[resume.parked];
+    const Tokens kept = pool_.take(resume.seat, Tokens(0));
+    FERMATA_CHECK(kept == Tokens(0), "a cleared seat holds tokens");
+    const bool restored = pool_.restore(resume.seat, sequence.image());
+    forget_image(sequence);
+    sequence.resume(resume.seat, restored, clock_.now());
+    stats_.resumes.add();
+    last_request_[static_cast<std::size_t>(resume.seat.value)] = sequence.shared_request();
+    running_.push_back(std::move(parked_[resume.parked]));
+  }
+}
+
+void Scheduler::forget_image(const Sequence& sequence) { parked_bytes_ -= sequence.image().size(); }
+
+void Scheduler::publish_parked(Status& status) {
+  stats_.parked.set(static_cast<std::int64_t>(parked_.size()));
+  stats_.parked_bytes.set(parked_bytes_.value);
+  status.parked.clear();
+  for (const auto& sequence : parked_) {
+    const Parking& parking = sequence->parking();
+    status.parked.push_back({sequence->shared_request(), sequence->computed(),
+                             sequence->predicted(), sequence->remaining(), parking.swaps,
+                             parking.recomputes, sequence->park_mode() == policy::ParkMode::swap});
+  }
+}
+
+}  // namespace fermata::scheduler
