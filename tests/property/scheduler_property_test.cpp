@@ -52,6 +52,8 @@ Odds draw_odds(Random& random, engine::MemoryKind kind, Layout layout) {
   odds.spec.scheduler.events_max = static_cast<std::size_t>(random.between(1, 12));
   odds.spec.scheduler.waiting_max = static_cast<std::size_t>(random.between(4, 40));
   draw_preemption(random, odds.spec.scheduler);
+  odds.spec.model.faults.move_percent =
+      random.chance(30) ? static_cast<int>(random.between(1, 60)) : 0;
   odds.requests = static_cast<int>(random.between(1, 24));
   odds.cancel_percent = static_cast<int>(random.between(0, 3));
   odds.slow_percent = static_cast<int>(random.between(0, 80));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace fermata::engine::fake {
 namespace {
@@ -150,7 +151,8 @@ StepOutcome FakeEngine::step(std::span<const RowGroup> groups, std::span<GroupRe
   check_groups(groups);
   for (GroupResult& result : results) result = {};
   if (random_.chance(spec_.faults.no_room_percent)) return StepOutcome::no_room;
-  if (random_.chance(spec_.faults.broken_percent)) return StepOutcome::broken;
+  const bool breaks = std::exchange(break_next_step_, false);
+  if (breaks || random_.chance(spec_.faults.broken_percent)) return StepOutcome::broken;
   std::int64_t pooled_rows = 0;
   for (const RowGroup& group : groups) {
     const auto rows = static_cast<std::int64_t>(group.tokens.size());
@@ -232,6 +234,7 @@ Result<void, MoveFault> FakeEngine::export_range(Seat seat, Tokens begin, Tokens
                                                  std::vector<std::byte>& into) {
   FERMATA_CHECK(Tokens(0) <= begin && begin < end && end <= position(seat), "no such range");
   if (!capabilities_.move_ranges) return Err(MoveFault::unsupported);
+  if (random_.chance(spec_.faults.move_percent)) return Err(MoveFault::no_room);
   into.resize(static_cast<std::size_t>((end - begin).value) * sizeof(MovedCell));
   std::byte* out = into.data();
   for (std::int64_t i = begin.value; i < end.value; ++i, out += sizeof(MovedCell)) {
@@ -245,6 +248,7 @@ Result<void, MoveFault> FakeEngine::export_range(Seat seat, Tokens begin, Tokens
 
 Result<void, MoveFault> FakeEngine::import_range(Seat seat, std::span<const std::byte> bytes) {
   if (!capabilities_.move_ranges) return Err(MoveFault::unsupported);
+  if (random_.chance(spec_.faults.move_percent)) return Err(MoveFault::no_room);
   if (bytes.empty() || bytes.size() % sizeof(MovedCell) != 0) return Err(MoveFault::foreign);
   std::vector<MovedCell> moved(bytes.size() / sizeof(MovedCell));
   std::memcpy(moved.data(), bytes.data(), bytes.size());

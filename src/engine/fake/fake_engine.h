@@ -31,6 +31,9 @@ class FakeEngine final : public Engine {
   [[nodiscard]] Result<void, MoveFault> import_range(Seat seat,
                                                      std::span<const std::byte> bytes) override;
 
+  // The next step answers `broken`.
+  void break_next_step() { break_next_step_ = true; }
+
   // Cells that belong to somebody, each counted once.
   Tokens cells_used() const;
   // For each token of a seat: the number of rows of the group it was computed in.
@@ -63,6 +66,7 @@ class FakeEngine final : public Engine {
   EngineLimits limits_;
   Capabilities capabilities_;
   Random random_;
+  bool break_next_step_ = false;
   std::vector<Cell> cells_;
   std::vector<std::int32_t> free_;
   std::vector<Sequence> sequences_;

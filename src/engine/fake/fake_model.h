@@ -19,10 +19,11 @@ struct CostModel {
   std::int64_t per_cell_ns = 0;
 };
 
-// Chances in percent of every step, drawn from the seed.
-struct StepFaults {
-  int no_room_percent = 0;
-  int broken_percent = 0;
+// Chances in percent, drawn from the seed.
+struct Faults {
+  int no_room_percent = 0;  // Of every step.
+  int broken_percent = 0;   // Of every step.
+  int move_percent = 0;     // Of every export and import: it ends in no_room.
 };
 
 struct FakeModelSpec {
@@ -32,7 +33,7 @@ struct FakeModelSpec {
   Tokens trained_window{4096};
   Tokens sliding_window{16};  // With MemoryKind::sliding_window.
   CostModel cost;
-  StepFaults faults;
+  Faults faults;
   FakeClock* clock = nullptr;  // Advanced by the cost of each step; may be null.
 };
 

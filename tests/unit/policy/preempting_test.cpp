@@ -1,0 +1,383 @@
+// Who is parked, who comes back and who is let in. Numbers in brackets are the mistakes of others
+// that a test guards against.
+#include "policy/policy.h"
+
+#include <gtest/gtest.h>
+
+namespace fermata::policy {
+namespace {
+
+// A pooled engine of `cells` cells, built up seat by seat. Nothing is shared.
+class Scene {
+ public:
+  explicit Scene(std::int64_t cells, int seats = 4) : cells_(cells) {
+    for (int s = 0; s < seats; ++s) seats_.push_back({Seat(s), SeatUse::empty, {}, {}, {}});
+    view_.overcommit = true;
+    view_.can_swap = true;
+    view_.bytes_per_token = Bytes(10);
+    view_.batch_max = Tokens(512);
+    view_.preempt.quantum = Tokens(8);
+    view_.now = Micros(10'000'000);
+  }
+
+  Scene& idle(int seat, std::int64_t length, std::int64_t last_used) {
+    hold(seat, SeatUse::idle, length).last_used = Micros(last_used);
+    return *this;
+  }
+  RunningView& decoding(int seat, std::int64_t length, std::int64_t remaining = 100) {
+    hold(seat, SeatUse::busy, length);
+    RunningView running;
+    running.id = RequestId(static_cast<std::uint64_t>(seat));
+    running.seat = Seat(seat);
+    running.phase = Phase::decode;
+    running.remaining = Tokens(remaining);
+    running_.push_back(running);
+    return running_.back();
+  }
+  RunningView& reading(int seat, std::int64_t length, std::int64_t rows_left) {
+    RunningView& running = decoding(seat, length);
+    running.phase = Phase::prefill;
+    running.rows_left = Tokens(rows_left);
+    return running;
+  }
+  ParkedView& parked(std::int64_t cells, std::int64_t remaining = 100) {
+    ParkedView parked;
+    parked.cells = Tokens(cells);
+    parked.remaining = Tokens(remaining);
+    parked.parked_at = view_.now;
+    parked_.push_back(parked);
+    return parked_.back();
+  }
+  void waiting(std::uint64_t id, std::int64_t prompt) {
+    none_.resize(seats_.size());
+    WaitingView waiting;
+    waiting.id = RequestId(id);
+    waiting.prompt = Tokens(prompt);
+    waiting.remaining = Tokens(100);
+    waiting_.push_back(waiting);
+  }
+
+  View& view() { return view_; }
+  const Plan& plan() {
+    view_.cells = Tokens(cells_);
+    view_.cells_free = view_.cells - used_;
+    view_.cells_busy = busy_;
+    view_.seats = seats_;
+    view_.running = running_;
+    view_.parked = parked_;
+    for (WaitingView& waiting : waiting_) waiting.prefixes = none_;
+    view_.waiting = waiting_;
+    plan_preempting(view_, plan_);
+    EXPECT_EQ(find_fault(view_, plan_).value_or(""), "");
+    return plan_;
+  }
+  std::vector<int> parks() {
+    std::vector<int> out;
+    for (const Park& park : plan().park) out.push_back(running_[park.running].seat.value);
+    return out;
+  }
+  std::vector<std::size_t> resumes() {
+    std::vector<std::size_t> out;
+    for (const Resume& resume : plan().resume) out.push_back(resume.parked);
+    return out;
+  }
+
+ private:
+  SeatView& hold(int seat, SeatUse use, std::int64_t length) {
+    SeatView& view = seats_[static_cast<std::size_t>(seat)];
+    view.use = use;
+    view.length = view.exclusive = Tokens(length);
+    used_ += Tokens(length);
+    if (use == SeatUse::busy) busy_ += Tokens(length);
+    running_.reserve(16);
+    parked_.reserve(16);
+    return view;
+  }
+
+  std::int64_t cells_;
+  Tokens used_{0}, busy_{0};
+  View view_;
+  Plan plan_;
+  std::vector<SeatView> seats_;
+  std::vector<RunningView> running_;
+  std::vector<ParkedView> parked_;
+  std::vector<WaitingView> waiting_;
+  std::vector<PrefixView> none_;
+};
+
+using Seats = std::vector<int>;
+using Indices = std::vector<std::size_t>;
+
+TEST(Preempting, NobodyIsParkedWhileTheNextStepFits) {
+  Scene scene(100);
+  scene.decoding(0, 50);
+  scene.decoding(1, 48);
+  EXPECT_EQ(scene.parks(), Seats{});
+  EXPECT_EQ(scene.plan().run.size(), 2U);
+}
+
+TEST(Preempting, IdleConversationsGoFirst) {  // (1) their cells were forgotten
+  Scene scene(100);
+  scene.idle(2, 20, 5).idle(3, 10, 9);
+  scene.decoding(0, 40);
+  scene.decoding(1, 30);
+  EXPECT_EQ(scene.parks(), Seats{});
+  EXPECT_EQ(scene.plan().evict, std::vector<Seat>{Seat(2)}) << "longest unused";
+}
+
+TEST(Preempting, TheSmallestIsParkedAndTheRestRuns) {
+  Scene scene(100);
+  scene.decoding(0, 50);
+  scene.decoding(1, 20);
+  scene.decoding(2, 30);
+  EXPECT_EQ(scene.parks(), Seats{1});
+  EXPECT_EQ(scene.plan().park[0].mode, ParkMode::swap);
+  EXPECT_EQ(scene.plan().run.size(), 2U);
+}
+
+TEST(Preempting, OtherOrdersOfVictims) {
+  for (const auto& [victim, seat] : {std::pair{Victim::smallest, 2},
+                                     {Victim::youngest, 3},
+                                     {Victim::oldest, 0},
+                                     {Victim::largest, 3}}) {
+    Scene scene(100);
+    scene.view().preempt.victim = victim;
+    scene.decoding(0, 20);
+    scene.decoding(1, 45);  // The leader.
+    scene.decoding(2, 10);
+    scene.decoding(3, 25);
+    EXPECT_EQ(scene.parks(), Seats{seat});
+  }
+}
+
+TEST(Preempting, TheLeaderStaysWhateverTheOrder) {
+  Scene scene(100);
+  scene.view().preempt.victim = Victim::largest;
+  scene.decoding(0, 60).priority = -5;
+  scene.decoding(1, 40).priority = 5;
+  EXPECT_EQ(scene.parks(), Seats{1});
+}
+
+TEST(Preempting, LowPriorityGoesFirstThenWhoWasSparedLeast) {
+  Scene scene(100);
+  scene.decoding(0, 40);
+  scene.decoding(1, 10).parks = 3;
+  scene.decoding(2, 20).replaying = true;
+  scene.decoding(3, 30);
+  EXPECT_EQ(scene.parks(), Seats{3}) << "parked three times or in a replay: passed over";
+  Scene other(100);
+  other.decoding(0, 40);
+  other.decoding(1, 25).priority = 1;
+  other.decoding(2, 35);
+  EXPECT_EQ(other.parks(), Seats{2});
+}
+
+TEST(Preempting, WhoDoesNotReadIsParkedBeforeOthers) {
+  Scene scene(100);
+  scene.decoding(0, 20);
+  scene.decoding(1, 50).blocked = true;
+  scene.decoding(2, 30);
+  EXPECT_EQ(scene.parks(), Seats{1});
+}
+
+TEST(Preempting, APromptChargesWhatItIsAboutToCompute) {  // (4) it reserved one cell
+  Scene scene(100);
+  scene.decoding(0, 50);
+  scene.decoding(1, 20);
+  scene.reading(2, 0, 40);
+  EXPECT_EQ(scene.parks(), Seats{2}) << "the one without cells asks for them";
+}
+
+TEST(Preempting, OneAloneIsNeverParkedForRoom) {
+  Scene scene(100);
+  scene.reading(0, 90, 30);
+  EXPECT_EQ(scene.parks(), Seats{});
+  ASSERT_EQ(scene.plan().run.size(), 1U);
+  EXPECT_EQ(scene.plan().run[0].rows, Tokens(10)) << "as far as there are cells";
+}
+
+TEST(Preempting, TheBudgetDecidesTheMode) {
+  Scene scene(100);
+  scene.view().ram_left = Bytes(250);
+  scene.view().preempt.every = Tokens(1);
+  scene.decoding(0, 20).since_start = Tokens(1);
+  scene.decoding(1, 10).since_start = Tokens(1);
+  scene.decoding(2, 5).since_start = Tokens(1);
+  ASSERT_EQ(scene.plan().park.size(), 3U);
+  EXPECT_EQ(scene.plan().park[0].mode, ParkMode::swap);       // 200 bytes.
+  EXPECT_EQ(scene.plan().park[1].mode, ParkMode::recompute);  // 100 are too many.
+  EXPECT_EQ(scene.plan().park[2].mode, ParkMode::swap);       // 50 are not.
+  scene.view().ram_left = Bytes(0);
+  for (const Park& park : scene.plan().park) EXPECT_EQ(park.mode, ParkMode::recompute);
+  scene.view().ram_left.reset();
+  for (const Park& park : scene.plan().park) EXPECT_EQ(park.mode, ParkMode::swap);
+  scene.view().can_swap = false;
+  for (const Park& park : scene.plan().park) EXPECT_EQ(park.mode, ParkMode::recompute);
+}
+
+TEST(Preempting, WithoutParkingTheVictimFails) {
+  Scene scene(100);
+  scene.view().preempt.enabled = false;
+  scene.decoding(0, 60);
+  scene.decoding(1, 40);
+  EXPECT_TRUE(scene.plan().park.empty());
+  EXPECT_EQ(scene.plan().fail, Indices{1});
+}
+
+TEST(Preempting, NobodyPassesTheHeadOfTheLine) {  // (2) small ones passed it for ever
+  Scene scene(100);
+  scene.decoding(0, 50);
+  scene.parked(60);
+  scene.parked(5);
+  scene.waiting(9, 5);
+  EXPECT_EQ(scene.resumes(), Indices{});
+  EXPECT_TRUE(scene.plan().admit.empty()) << "nor does a new request";
+}
+
+TEST(Preempting, ResumesInOrderAsFarAsThereIsRoom) {
+  Scene scene(100);
+  scene.decoding(0, 20);
+  scene.parked(20);
+  scene.parked(10);
+  scene.parked(30);
+  EXPECT_EQ(scene.resumes(), (Indices{0, 1}));
+}
+
+TEST(Preempting, HigherPriorityResumesFirst) {
+  Scene scene(100);
+  scene.parked(60);
+  scene.parked(60).priority = 1;
+  EXPECT_EQ(scene.resumes(), Indices{1});
+}
+
+TEST(Preempting, WhoComesBackFindsRoomForAQuantumOfEverybody) {  // (16) parked again at once
+  Scene scene(100);
+  scene.decoding(0, 60);
+  scene.parked(24);
+  EXPECT_EQ(scene.resumes(), Indices{0}) << "60 + 8 + 24 + 8 = 100";
+  Scene tight(100);
+  tight.decoding(0, 60);
+  tight.parked(25);
+  EXPECT_EQ(tight.resumes(), Indices{});
+  Scene ending(100);
+  ending.decoding(0, 60, 2);
+  ending.parked(30, 1);
+  EXPECT_EQ(ending.resumes(), Indices{0}) << "who ends soon needs less";
+}
+
+TEST(Preempting, TheMarginIsWaivedInAnEmptyPool) {  // (3) it waited for ever
+  Scene scene(256);
+  scene.parked(250);
+  EXPECT_EQ(scene.resumes(), Indices{0});
+  Scene fresh(256);
+  fresh.waiting(1, 250);
+  EXPECT_EQ(fresh.plan().admit.size(), 1U);
+}
+
+TEST(Preempting, IdleConversationsMakeRoomForWhoComesBack) {
+  Scene scene(100);
+  scene.idle(0, 50, 1).idle(1, 40, 2);
+  scene.parked(45);
+  EXPECT_EQ(scene.resumes(), Indices{0});
+  EXPECT_EQ(scene.plan().resume[0].seat, Seat(2)) << "an empty seat before an idle one";
+  EXPECT_EQ(scene.plan().evict, std::vector<Seat>{Seat(0)});
+}
+
+TEST(Preempting, WhoDoesNotReadOrHasNoSeatIsPassedOver) {
+  Scene scene(100);
+  scene.decoding(0, 10);
+  scene.parked(60).blocked = true;
+  scene.parked(20).seat = Seat(0);
+  scene.parked(30);
+  EXPECT_EQ(scene.resumes(), Indices{2});
+}
+
+TEST(Preempting, NobodyComesInInATickThatParks) {
+  Scene scene(100);
+  scene.decoding(0, 60);
+  scene.decoding(1, 40);
+  scene.parked(3);
+  EXPECT_EQ(scene.parks(), Seats{1});
+  EXPECT_EQ(scene.resumes(), Indices{});
+}
+
+TEST(Preempting, WhoHasWaitedLongGetsThePlaceOfOneThatHadItsTurn) {
+  Scene scene(100);
+  scene.decoding(0, 30).since_start = Tokens(8);
+  scene.decoding(1, 40).since_start = Tokens(8);
+  scene.decoding(2, 20).since_start = Tokens(7);
+  ParkedView& head = scene.parked(35);
+  EXPECT_EQ(scene.parks(), Seats{}) << "it has not waited long";
+  head.parked_at = Micros(10'000'000 - 2'000'000);
+  EXPECT_EQ(scene.parks(), Seats{1}) << "the smallest that makes room enough (6)";
+  scene.view().preempt.quantum = Tokens(9);
+  EXPECT_EQ(scene.parks(), Seats{}) << "nobody had its turn";
+}
+
+TEST(Preempting, AReplayBuysALongerTurn) {
+  Scene scene(100);
+  scene.view().can_swap = false;
+  scene.view().rates = {Micros(1000), Micros(500'000)};  // 40 rows: as long as 20 tokens.
+  RunningView& running = scene.decoding(0, 40);
+  running.since_start = Tokens(19);
+  scene.parked(90).parked_at = Micros(0);
+  EXPECT_EQ(scene.parks(), Seats{});
+  running.since_start = Tokens(20);
+  EXPECT_EQ(scene.parks(), Seats{0});
+}
+
+TEST(Preempting, WhoHasNotReadForLongGivesWayToOneThatWaits) {
+  Scene scene(100);
+  RunningView& silent = scene.decoding(0, 90);
+  silent.blocked = true;
+  scene.waiting(5, 50);
+  EXPECT_EQ(scene.parks(), Seats{});
+  silent.blocked_for = Micros(2'000'000);
+  EXPECT_EQ(scene.parks(), Seats{0});
+}
+
+TEST(Preempting, FindFaultNamesBrokenParksAndResumes) {
+  Scene scene(100);
+  scene.decoding(0, 50);
+  scene.decoding(1, 20);
+  scene.parked(40);
+  scene.view().ram_left = Bytes(300);
+  const Plan good = scene.plan();
+  const auto fault = [&](auto plant) {
+    Plan plan = good;
+    plan.clear();
+    plant(plan);
+    return find_fault(scene.view(), plan).value_or("nothing");
+  };
+  EXPECT_EQ(fault([](Plan& p) { p.park = {{2, ParkMode::swap}}; }), "parks what is not running");
+  EXPECT_EQ(fault([](Plan& p) {
+              p.park = {{1, ParkMode::swap}, {1, ParkMode::swap}};
+            }),
+            "parks one sequence twice");
+  EXPECT_EQ(fault([](Plan& p) {
+              p.park = {{0, ParkMode::swap}};
+            }),
+            "parks more bytes than the budget has left");
+  EXPECT_EQ(fault([](Plan& p) { p.park = {{0, ParkMode::recompute}}; }), "nothing");
+  EXPECT_EQ(fault([](Plan& p) {
+              p.park = {{1, ParkMode::swap}};
+              p.run = {{1, Tokens(1)}};
+            }),
+            "runs what it parks");
+  EXPECT_EQ(fault([](Plan& p) { p.resume = {{1, Seat(2)}}; }), "resumes what is not parked");
+  EXPECT_EQ(fault([](Plan& p) {
+              p.resume = {{0, Seat(2)}, {0, Seat(3)}};
+            }),
+            "resumes one sequence twice");
+  EXPECT_EQ(fault([](Plan& p) { p.resume = {{0, Seat(1)}}; }), "resumes to seat 1, which is taken");
+  EXPECT_EQ(fault([](Plan& p) { p.resume = {{0, Seat(4)}}; }), "resumes to seat 4, which is none");
+  EXPECT_EQ(fault([](Plan& p) {
+              p.resume = {{0, Seat(2)}};
+            }),
+            "runs more rows than cells are free");
+  scene.view().can_swap = false;
+  EXPECT_EQ(fault([](Plan& p) { p.park = {{1, ParkMode::swap}}; }), "swaps what cannot be moved");
+}
+
+}  // namespace
+}  // namespace fermata::policy

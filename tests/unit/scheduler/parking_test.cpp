@@ -1,0 +1,214 @@
+// Requests that leave the pool and come back: their text, their bill and what they leave behind.
+#include "support/scheduler_rig.h"
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+namespace fermata {
+namespace {
+
+using testing::Ask;
+using testing::Client;
+using testing::RigSpec;
+using testing::SchedulerRig;
+using testing::solo_run;
+
+RigSpec with_budget(std::optional<std::int64_t> bytes) {
+  RigSpec spec;
+  spec.scheduler.bytes_per_token = Bytes(24) + engine::state_bytes_per_cell;
+  spec.scheduler.preempt_ram.reset();
+  if (bytes) spec.scheduler.preempt_ram = Bytes(*bytes);
+  return spec;
+}
+
+std::vector<std::unique_ptr<Client>> run_four(SchedulerRig& rig) {
+  std::vector<std::unique_ptr<Client>> clients;
+  std::vector<Client*> readers;
+  for (const char* prompt : {"north", "east", "south", "west"}) {
+    clients.push_back(rig.submit({.prompt = prompt, .max_tokens = 150}));
+    readers.push_back(clients.back().get());
+  }
+  rig.run(readers);
+  return clients;
+}
+
+class Budgets : public ::testing::TestWithParam<std::optional<std::int64_t>> {};
+
+TEST_P(Budgets, FourThatOverflowThePoolAllGetTheirSoloText) {
+  SchedulerRig rig(with_budget(GetParam()));
+  const auto clients = run_four(rig);
+  std::int32_t parks = 0;
+  for (const auto& client : clients) {
+    ASSERT_EQ(client->n_final, 1);
+    EXPECT_EQ(client->final->reason, FinishReason::limit);
+    EXPECT_EQ(client->tokens.size(), 150U);
+    parks += client->final->parking.parks();
+  }
+  EXPECT_EQ(clients[0]->text, solo_run({}, {.prompt = "north", .max_tokens = 150}).text);
+  EXPECT_EQ(clients[3]->text, solo_run({}, {.prompt = "west", .max_tokens = 150}).text);
+  const scheduler::SchedulerStats& stats = rig.scheduler().stats();
+  EXPECT_GT(parks, 0);
+  EXPECT_EQ(stats.resumes.value(), static_cast<std::uint64_t>(parks));
+  if (GetParam() == 0) {
+    EXPECT_EQ(stats.parks_swap.value(), 0U);
+  }
+  if (!GetParam()) {
+    EXPECT_EQ(stats.parks_recompute.value(), 0U);
+  }
+  if (GetParam() == 5000) {
+    EXPECT_GT(stats.parks_swap.value(), 0U);
+    EXPECT_GT(stats.parks_recompute.value(), 0U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Bytes, Budgets,
+                         ::testing::Values(std::nullopt, std::int64_t{1'000'000},
+                                           std::int64_t{5000}, std::int64_t{0}));
+
+// One request on a slow engine whose time is known; parked after each five tokens.
+FinalEvent run_timed(std::optional<std::int64_t> budget, std::int64_t every) {
+  RigSpec spec = with_budget(budget);
+  spec.model.cost = {Micros(100), Micros(10), 0};
+  spec.scheduler.preempt.every = Tokens(every);
+  SchedulerRig rig(spec);
+  const auto client = rig.submit({.prompt = std::string(100, 'p'), .max_tokens = 40});
+  rig.run({client.get()});
+  return *client->final;
+}
+
+TEST(Parking, IsNotBilled) {  // "prompt_n 384 for a prompt of 20 tokens", and rates of the replay
+  const FinalEvent plain = run_timed(std::nullopt, 0);
+  for (const std::optional<std::int64_t> budget : {std::optional<std::int64_t>(), {0}}) {
+    const FinalEvent parked = run_timed(budget, 5);
+    EXPECT_EQ(parked.parking.parks(), 7);
+    EXPECT_EQ(parked.timings.prompt_computed, plain.timings.prompt_computed);
+    EXPECT_EQ(parked.timings.prompt_time, plain.timings.prompt_time);
+    EXPECT_EQ(parked.timings.predicted, plain.timings.predicted);
+    EXPECT_EQ(parked.timings.predicted_time, plain.timings.predicted_time);
+    if (!budget) {
+      EXPECT_EQ(parked.parking.recomputed, Tokens(0));
+      continue;
+    }
+    // After 5, 10, ... 35 tokens, of which the last was no row yet.
+    EXPECT_EQ(parked.parking.recomputed,
+              plain.prompt_tokens * 7 + Tokens(4 + 9 + 14 + 19 + 24 + 29 + 34));
+    EXPECT_GT(parked.parking.time, Micros(0));
+  }
+}
+
+TEST(Parking, WhoLeavesWhileParkedLeavesNothing) {
+  SchedulerRig rig(with_budget(std::nullopt));
+  std::vector<std::unique_ptr<Client>> clients;
+  for (const char* prompt : {"north", "east", "south"}) {
+    clients.push_back(rig.submit({.prompt = prompt, .max_tokens = -1}));
+  }
+  while (rig.scheduler().stats().parked.value() == 0) {
+    ASSERT_TRUE(rig.tick());
+    for (const auto& client : clients) client->read();
+  }
+  EXPECT_GT(rig.scheduler().stats().parked_bytes.value(), 0);
+  for (const auto& client : clients) client->channel->abandon();
+  rig.tick();
+  for (const auto& client : clients) {
+    client->read();
+    EXPECT_EQ(client->n_final, 1);
+    EXPECT_EQ(client->final->reason, FinishReason::cancelled);
+  }
+  EXPECT_EQ(rig.scheduler().stats().parked.value(), 0);
+  EXPECT_EQ(rig.scheduler().stats().parked_bytes.value(), 0);
+}
+
+TEST(Parking, ABrokenStepDoesNotTouchTheParked) {  // A decode error of the batch ended them too.
+  RigSpec spec = with_budget(std::nullopt);
+  SchedulerRig rig(spec);
+  std::vector<std::unique_ptr<Client>> clients;
+  for (const char* prompt : {"north", "east", "south"}) {
+    clients.push_back(rig.submit({.prompt = prompt, .max_tokens = 120}));
+  }
+  std::vector<Client*> readers;
+  for (const auto& client : clients) readers.push_back(client.get());
+  while (rig.scheduler().stats().parked.value() == 0) {
+    ASSERT_TRUE(rig.tick());
+    for (Client* client : readers) client->read();
+  }
+  rig.engine().break_next_step();
+  rig.run(readers);
+  int good = 0, broken = 0;
+  for (const auto& client : clients) {
+    ASSERT_EQ(client->n_final, 1);
+    if (client->final->reason == FinishReason::failed) {
+      EXPECT_EQ(client->final->failure, FailureKind::engine_broken);
+      ++broken;
+    } else {
+      EXPECT_EQ(client->tokens.size(), 120U);
+      ++good;
+    }
+  }
+  EXPECT_EQ(good, 1);
+  EXPECT_EQ(broken, 2);
+}
+
+TEST(Parking, NoticesComeInPairsBetweenTheTokens) {
+  RigSpec spec = with_budget(0);
+  spec.scheduler.preempt.every = Tokens(3);
+  SchedulerRig rig(spec);
+  const auto client = rig.submit({.prompt = "told", .max_tokens = 10});
+  for (int i = 0; i < 200; ++i) rig.tick();
+  scheduler::EventChannel::Taken taken;
+  client->channel->take(taken);
+  ASSERT_EQ(taken.notices.size(), 6U);
+  for (std::size_t i = 0; i < taken.notices.size(); ++i) {
+    EXPECT_EQ(taken.notices[i].kind, i % 2 == 0 ? NoticeKind::preempted : NoticeKind::resumed);
+    EXPECT_EQ(taken.notices[i].after, (i / 2 + 1) * 3);
+  }
+}
+
+TEST(Parking, WithoutItWhoFindsNoCellFailsAndTheOthersEnd) {
+  RigSpec spec;
+  spec.scheduler.preempt.enabled = false;
+  SchedulerRig rig(spec);
+  const auto clients = run_four(rig);
+  int full = 0;
+  for (const auto& client : clients) {
+    ASSERT_EQ(client->n_final, 1);
+    if (client->final->failure == FailureKind::pool_full) {
+      ++full;
+    } else {
+      EXPECT_EQ(client->tokens.size(), 150U);
+    }
+  }
+  EXPECT_GT(full, 0);
+  EXPECT_LT(full, 4);
+}
+
+TEST(Parking, ImagesHoldExactlyWhatTheSeatHeld) {
+  const engine::fake::FakeModelSpec model;
+  engine::fake::FakeEngine engine(model, {.n_ctx = Tokens(64), .n_parallel = 2},
+                                  {.n_batch = Tokens(64), .n_ubatch = Tokens(16)});
+  kv::Pool pool(engine);
+  ASSERT_EQ(pool.take(Seat(0), Tokens(0)), Tokens(0));
+  const std::vector<TokenId> tokens{TokenId{5}, TokenId{6}, TokenId{7}};
+  const std::array<engine::RowGroup, 1> groups{{{.seat = Seat(0), .first = {}, .tokens = tokens}}};
+  std::array<engine::GroupResult, 1> results;
+  ASSERT_EQ(engine.step(groups, results), engine::StepOutcome::done);
+  pool.appended(Seat(0), tokens);
+  const auto stamps = engine.shape_stamps(Seat(0));
+
+  const kv::Image bare = pool.image(Seat(0), false);
+  EXPECT_EQ(bare.tokens, tokens);
+  EXPECT_EQ(bare.size(), Bytes(0));
+  const kv::Image image = pool.image(Seat(0), true);
+  EXPECT_GT(image.size(), Bytes(0));
+  pool.release(Seat(0), false, Micros(1));
+  EXPECT_EQ(pool.ledger().used(), Tokens(0));
+
+  ASSERT_EQ(pool.take(Seat(1), Tokens(0)), Tokens(0));
+  EXPECT_FALSE(pool.restore(Seat(1), bare));
+  ASSERT_TRUE(pool.restore(Seat(1), image));
+  EXPECT_EQ(pool.ledger().length(Seat(1)), Tokens(3));
+  EXPECT_EQ(engine.shape_stamps(Seat(1)), stamps);
+}
+
+}  // namespace
+}  // namespace fermata
