@@ -30,6 +30,7 @@ struct Capabilities {
   bool truncate_anywhere;  // truncate() keeps any prefix (attention).
   bool share_prefix;       // Cells of one sequence can belong to another, at no cost.
   bool move_ranges;        // export_range / import_range.
+  bool move_sequences;     // export_sequence / import_sequence.
   bool cancel_in_ubatch;   // A cancelled ubatch ends early; else it is finished first.
   bool cells_per_token;    // Every token takes a cell of the pool (not so for recurrent memory).
 };
@@ -72,7 +73,7 @@ enum class EditOutcome : std::uint8_t {
 };
 
 enum class MoveFault : std::uint8_t {
-  unsupported,  // This memory or layout cannot move ranges. Nothing changed.
+  unsupported,  // This memory or layout cannot move that. Nothing changed.
   no_room,      // No cells for the import. Nothing changed.
   foreign,      // The bytes are not a range of this model, KV types or library. Nothing changed.
 };
@@ -115,6 +116,15 @@ class Engine {
   // REQUIRES: the range began at position(seat). On failure the seat is unchanged.
   [[nodiscard]] virtual Result<void, MoveFault> import_range(Seat seat,
                                                              std::span<const std::byte> bytes) = 0;
+
+  // Exact bytes of all that a seat holds, whatever the memory. They are for this engine only.
+  // REQUIRES: position(seat) > 0. The seat is unchanged.
+  [[nodiscard]] virtual Result<void, MoveFault> export_sequence(Seat seat,
+                                                                std::vector<std::byte>& into) = 0;
+  // The seat holds what the exported one did. REQUIRES: position(seat) == 0; on failure it stays
+  // so.
+  [[nodiscard]] virtual Result<void, MoveFault> import_sequence(
+      Seat seat, std::span<const std::byte> bytes) = 0;
 };
 
 }  // namespace fermata::engine

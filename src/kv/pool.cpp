@@ -127,9 +127,11 @@ Image Pool::image(Seat seat, bool with_bytes) {
   FERMATA_CHECK(state.use == SeatUse::busy, "an image of a seat that nobody has");
   Image out{state.tokens, {}};
   if (!with_bytes || state.tokens.empty()) return out;
-  if (!engine_.export_range(seat, Tokens(0), engine_.position(seat), out.bytes)) {
-    out.bytes = {};
-  }
+  const bool done =
+      engine_.capabilities().move_ranges
+          ? engine_.export_range(seat, Tokens(0), engine_.position(seat), out.bytes).ok()
+          : engine_.export_sequence(seat, out.bytes).ok();
+  if (!done) out.bytes = {};
   return out;
 }
 
@@ -137,7 +139,10 @@ bool Pool::restore(Seat seat, const Image& image) {
   SeatState& state = at(seat);
   FERMATA_CHECK(state.use == SeatUse::busy && state.tokens.empty(), "restoring onto something");
   if (image.bytes.empty()) return false;
-  if (!engine_.import_range(seat, image.bytes)) return false;
+  const bool done = engine_.capabilities().move_ranges
+                        ? engine_.import_range(seat, image.bytes).ok()
+                        : engine_.import_sequence(seat, image.bytes).ok();
+  if (!done) return false;
   appended(seat, image.tokens);
   return true;
 }

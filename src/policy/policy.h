@@ -107,6 +107,7 @@ struct View {
   Rates rates;
   PreemptOptions preempt;
   bool can_swap = false;          // The engine can move this memory's cells.
+  Bytes bytes_per_sequence{0};    // Of a swapped sequence, beside its tokens.
   Bytes bytes_per_token{0};       // Of a swapped sequence.
   std::optional<Bytes> ram_left;  // For more swapped bytes; none: no limit.
   std::span<const SeatView> seats;

@@ -116,14 +116,11 @@ class Draft {
   // Tokens that a sequence is left before another gets its place. Where coming back is a replay, at
   // least as long as that takes, so that no more than half of the time goes to replays.
   Tokens turn_of(const RunningView& running) const {
-    if (view_.can_swap && view_.ram_left.value_or(Bytes(1)) > Bytes(0))
-      return view_.preempt.quantum;
     const Tokens cells = seats_.view(running.seat).length;
+    if (would_swap(cells)) return view_.preempt.quantum;
     const std::int64_t step_us = view_.rates.decode_step.value;
-    const Tokens replay =
-        step_us > 0 ? Tokens(cells.value * view_.rates.prefill_per_1k.value / 1000 / step_us)
-                    : cells;
-    return std::max(view_.preempt.quantum, replay);
+    const std::int64_t replay_us = cells.value * view_.rates.prefill_per_1k.value / 1000;
+    return std::max(view_.preempt.quantum, step_us > 0 ? Tokens(replay_us / step_us) : cells);
   }
 
   bool is_alone() const {
@@ -206,11 +203,16 @@ class Draft {
 
   ParkMode mode_for(Tokens cells) {
     if (cells == Tokens(0)) return ParkMode::swap;  // Nothing to keep.
-    if (!view_.can_swap) return ParkMode::recompute;
-    const Bytes bytes = view_.bytes_per_token * cells.value;
-    if (ram_left_ && bytes > *ram_left_) return ParkMode::recompute;
-    if (ram_left_) *ram_left_ = *ram_left_ - bytes;
+    if (!would_swap(cells)) return ParkMode::recompute;
+    if (ram_left_) *ram_left_ -= bytes_of(cells);
     return ParkMode::swap;
+  }
+
+  Bytes bytes_of(Tokens cells) const {
+    return view_.bytes_per_sequence + view_.bytes_per_token * cells.value;
+  }
+  bool would_swap(Tokens cells) const {
+    return view_.can_swap && (!ram_left_ || bytes_of(cells) <= *ram_left_);
   }
 
   // The leader, who holds the most and can run, stays, so that somebody always advances.

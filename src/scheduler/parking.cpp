@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "scheduler/scheduler.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fermata::scheduler {
@@ -24,6 +25,8 @@ void Scheduler::park(const policy::Park& park) {
   const Seat seat = sequence.seat();
   policy::ParkMode mode = park.mode;
   kv::Image image = pool_.image(seat, mode == policy::ParkMode::swap);
+  const Bytes expected = options_.bytes_per_token * sequence.computed().value;
+  image_overhead_ = std::max(image_overhead_, image.size() - expected);
   const bool over = options_.preempt_ram && parked_bytes_ + image.size() > *options_.preempt_ram;
   if (over) image.bytes = {};
   if (image.bytes.empty() && !image.tokens.empty()) mode = policy::ParkMode::recompute;

@@ -225,7 +225,8 @@ policy::View Scheduler::build_view() {
   view.running = running_views_;
   view.parked = parked_views_;
   view.preempt = options_.preempt;
-  view.can_swap = engine_.capabilities().move_ranges;
+  view.can_swap = engine_.capabilities().move_ranges || engine_.capabilities().move_sequences;
+  view.bytes_per_sequence = image_overhead_;
   view.bytes_per_token = options_.bytes_per_token;
   if (options_.preempt_ram) view.ram_left = *options_.preempt_ram - parked_bytes_;
   return view;

@@ -102,6 +102,7 @@ class Scheduler {
   std::vector<std::unique_ptr<Sequence>> waiting_;  // By priority, then arrival.
   std::vector<std::unique_ptr<Sequence>> running_;  // By admission; null: finished in this tick.
   std::vector<std::unique_ptr<Sequence>> parked_;   // By time of parking; null as above.
+  Bytes image_overhead_{0};                         // The most beyond bytes_per_token so far.
   Bytes parked_bytes_{0};                           // Of their images.
   std::vector<std::shared_ptr<const Request>> last_request_;  // By seat, for /slots.
   std::int32_t no_room_in_a_row_ = 0;

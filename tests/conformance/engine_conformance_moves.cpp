@@ -63,6 +63,44 @@ TEST_P(EngineConformance, RangesMoveToAnotherEngineAndContinueByteForByte) {
   EXPECT_TRUE(same(stayed, to.follow(Seat(0), said.back(), reply)));
 }
 
+TEST_P(EngineConformance, SequencesOfEveryMemoryLeaveAndComeBackByteForByte) {
+  Bench b = bench();
+  ASSERT_TRUE(b.engine().capabilities().move_sequences);
+  const auto said = b.complete(Seat(0), some_text(37, 50), reply);
+  const Tokens end = b.engine().position(Seat(0));
+  Range bytes, again;
+  ASSERT_TRUE(b.engine().export_sequence(Seat(0), bytes).ok());
+  EXPECT_EQ(b.engine().position(Seat(0)), end);
+  const auto stayed = b.follow(Seat(0), said.back(), reply);
+
+  // It left, somebody else was there, and it comes back to another seat.
+  b.engine().clear(Seat(0));
+  b.complete(Seat(0), some_text(38, 20), reply);
+  b.engine().clear(Seat(0));
+  ASSERT_TRUE(b.engine().import_sequence(Seat(1), bytes).ok());
+  EXPECT_EQ(b.engine().position(Seat(1)), end);
+  ASSERT_TRUE(b.engine().export_sequence(Seat(1), again).ok());
+  EXPECT_EQ(again.size(), bytes.size());
+  EXPECT_TRUE(same(stayed, b.follow(Seat(1), said.back(), reply)));
+}
+
+TEST_P(EngineConformance, SequencesThatAreNotItsOwnAreRefused) {
+  Bench b = bench();
+  Bench other = bench(1024, 4, 2);
+  b.complete(Seat(0), some_text(39, 30), reply);
+  other.complete(Seat(0), some_text(39, 30), reply);
+  Range good, foreign;
+  ASSERT_TRUE(b.engine().export_sequence(Seat(0), good).ok());
+  ASSERT_TRUE(other.engine().export_sequence(Seat(0), foreign).ok());
+  for (const Range& bad :
+       {foreign, Range(), Range(good.size()), Range(good.begin(), good.end() - 1)}) {
+    const auto in = b.engine().import_sequence(Seat(1), bad);
+    ASSERT_FALSE(in.ok());
+    EXPECT_EQ(in.error(), MoveFault::foreign);
+    EXPECT_EQ(b.engine().position(Seat(1)), Tokens(0));
+  }
+}
+
 TEST_P(EngineConformance, ExportLeavesTheSeatAsItWas) {
   Bench b = bench();
   if (!moves(b)) return;

@@ -52,6 +52,7 @@ Capabilities capabilities_of(const Geometry& geometry, MemoryKind kind) {
   return {.truncate_anywhere = attention,
           .share_prefix = attention && pooled,
           .move_ranges = attention && pooled,
+          .move_sequences = true,
           .cancel_in_ubatch = attention || kind == MemoryKind::sliding_window,
           .cells_per_token = kind != MemoryKind::recurrent};
 }
@@ -230,24 +231,19 @@ EditOutcome FakeEngine::share_prefix(Seat from, Seat to, Tokens n) {
 
 void FakeEngine::clear(Seat seat) { drop(sequence(seat), 0); }
 
-Result<void, MoveFault> FakeEngine::export_range(Seat seat, Tokens begin, Tokens end,
-                                                 std::vector<std::byte>& into) {
-  FERMATA_CHECK(Tokens(0) <= begin && begin < end && end <= position(seat), "no such range");
-  if (!capabilities_.move_ranges) return Err(MoveFault::unsupported);
-  if (random_.chance(spec_.faults.move_percent)) return Err(MoveFault::no_room);
-  into.resize(static_cast<std::size_t>((end - begin).value) * sizeof(MovedCell));
-  std::byte* out = into.data();
+std::vector<std::byte> FakeEngine::bytes_of(Seat seat, Tokens begin, Tokens end) const {
+  std::vector<std::byte> bytes(static_cast<std::size_t>((end - begin).value) * sizeof(MovedCell));
+  std::byte* out = bytes.data();
   for (std::int64_t i = begin.value; i < end.value; ++i, out += sizeof(MovedCell)) {
     const auto index = sequence(seat).cells[static_cast<std::size_t>(i)];
     const Cell& cell = cells_[static_cast<std::size_t>(index)];
     const MovedCell moved{model_mark(spec_), raw(cell.token), cell.position, cell.shape, 0};
     std::memcpy(out, &moved, sizeof moved);
   }
-  return {};
+  return bytes;
 }
 
-Result<void, MoveFault> FakeEngine::import_range(Seat seat, std::span<const std::byte> bytes) {
-  if (!capabilities_.move_ranges) return Err(MoveFault::unsupported);
+Result<void, MoveFault> FakeEngine::append_bytes(Seat seat, std::span<const std::byte> bytes) {
   if (random_.chance(spec_.faults.move_percent)) return Err(MoveFault::no_room);
   if (bytes.empty() || bytes.size() % sizeof(MovedCell) != 0) return Err(MoveFault::foreign);
   std::vector<MovedCell> moved(bytes.size() / sizeof(MovedCell));
@@ -258,6 +254,42 @@ Result<void, MoveFault> FakeEngine::import_range(Seat seat, std::span<const std:
   FERMATA_CHECK(moved.front().position == position(seat).value, "a range out of its place");
   if (static_cast<std::int64_t>(moved.size()) > rows_free(seat)) return Err(MoveFault::no_room);
   for (const MovedCell& cell : moved) append(seat, TokenId{cell.token}, cell.position, cell.shape);
+  return {};
+}
+
+Result<void, MoveFault> FakeEngine::export_range(Seat seat, Tokens begin, Tokens end,
+                                                 std::vector<std::byte>& into) {
+  FERMATA_CHECK(Tokens(0) <= begin && begin < end && end <= position(seat), "no such range");
+  if (!capabilities_.move_ranges) return Err(MoveFault::unsupported);
+  if (random_.chance(spec_.faults.move_percent)) return Err(MoveFault::no_room);
+  into = bytes_of(seat, begin, end);
+  return {};
+}
+
+Result<void, MoveFault> FakeEngine::import_range(Seat seat, std::span<const std::byte> bytes) {
+  if (!capabilities_.move_ranges) return Err(MoveFault::unsupported);
+  return append_bytes(seat, bytes);
+}
+
+// The cells of the whole sequence, then how far back its window reaches.
+Result<void, MoveFault> FakeEngine::export_sequence(Seat seat, std::vector<std::byte>& into) {
+  FERMATA_CHECK(position(seat) > Tokens(0), "a sequence of nothing");
+  if (random_.chance(spec_.faults.move_percent)) return Err(MoveFault::no_room);
+  into = bytes_of(seat, Tokens(0), position(seat));
+  const std::int64_t low = sequence(seat).window_low;
+  into.resize(into.size() + sizeof low);
+  std::memcpy(into.data() + into.size() - sizeof low, &low, sizeof low);
+  return {};
+}
+
+Result<void, MoveFault> FakeEngine::import_sequence(Seat seat, std::span<const std::byte> bytes) {
+  FERMATA_CHECK(position(seat) == Tokens(0), "a sequence onto another");
+  std::int64_t low = 0;
+  if (bytes.size() <= sizeof low) return Err(MoveFault::foreign);
+  const auto cells = bytes.first(bytes.size() - sizeof low);
+  if (const auto done = append_bytes(seat, cells); !done) return done;
+  std::memcpy(&low, bytes.data() + cells.size(), sizeof low);
+  sequence(seat).window_low = low;
   return {};
 }
 

@@ -30,6 +30,10 @@ class FakeEngine final : public Engine {
                                                      std::vector<std::byte>& into) override;
   [[nodiscard]] Result<void, MoveFault> import_range(Seat seat,
                                                      std::span<const std::byte> bytes) override;
+  [[nodiscard]] Result<void, MoveFault> export_sequence(Seat seat,
+                                                        std::vector<std::byte>& into) override;
+  [[nodiscard]] Result<void, MoveFault> import_sequence(Seat seat,
+                                                        std::span<const std::byte> bytes) override;
 
   // The next step answers `broken`.
   void break_next_step() { break_next_step_ = true; }
@@ -57,6 +61,8 @@ class FakeEngine final : public Engine {
   std::int64_t rows_free(Seat seat) const;
   void drop(Sequence& sequence, std::size_t keep);
   void append(Seat seat, TokenId token, std::int32_t position, std::int32_t shape);
+  std::vector<std::byte> bytes_of(Seat seat, Tokens begin, Tokens end) const;
+  Result<void, MoveFault> append_bytes(Seat seat, std::span<const std::byte> bytes);
   std::uint64_t content(const Sequence& sequence) const;
   void sample(const RowGroup& group, GroupResult& result);
   void charge(std::int64_t rows, std::int64_t cells_attended);

@@ -75,6 +75,15 @@ Result<std::unique_ptr<Engine>, BuildFault> build_engine(const LlamaModel& model
   }
 }
 
+namespace {
+
+std::uint64_t next_snapshot_mark() {
+  static std::atomic<std::uint64_t> last{0x46524D54'00000000};  // "FRMT"
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
 LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_context_ptr context,
                          const Geometry& geometry)
     : kind_(model.info().kind),
@@ -83,6 +92,7 @@ LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_conte
       geometry_(geometry),
       pools_(std::move(pools)),
       context_(std::move(context)),
+      snapshot_mark_(next_snapshot_mark()),
       batch_(static_cast<std::int32_t>(llama_n_ubatch(context_.get()))) {
   pools_.attach(context_.get());
   geometry_.n_ctx = Tokens(llama_n_ctx(context_.get()));
@@ -101,6 +111,7 @@ LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_conte
       .truncate_anywhere = kind_ == MemoryKind::attention,
       .share_prefix = first_seat_ == 1,
       .move_ranges = ranges_.has_value(),
+      .move_sequences = true,
       .cancel_in_ubatch = is_attention(kind_) && model.on_cpu_only(),
       .cells_per_token = kind_ != MemoryKind::recurrent,
   };

@@ -57,6 +57,8 @@ class LlamaEngine final : public Engine {
   Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
                                        std::vector<std::byte>& into) override;
   Result<void, MoveFault> import_range(Seat seat, std::span<const std::byte> bytes) override;
+  Result<void, MoveFault> export_sequence(Seat seat, std::vector<std::byte>& into) override;
+  Result<void, MoveFault> import_sequence(Seat seat, std::span<const std::byte> bytes) override;
 
  private:
   // The part of a group that is in the running call.
@@ -92,6 +94,7 @@ class LlamaEngine final : public Engine {
   llama_seq_id first_seat_ = 0;  // 1 where sequence 0 is scratch: then a state's bytes do not
                                  // depend on the number of seats.
   std::optional<RangeCodec> ranges_;
+  std::uint64_t snapshot_mark_;  // In every exported sequence: this very engine wrote it.
   Batch batch_;
   std::vector<Slice> slices_;                         // Of the running call.
   std::vector<const std::atomic<bool>*> cancelling_;  // Of the running call; empty: never abort.
