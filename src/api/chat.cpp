@@ -157,8 +157,20 @@ class ChatFormat final : public ReplyFormat {
 std::unique_ptr<Exchange> chat_completion(const Json& body, const Context& context) {
   const Fields fields(body);
   Request request = read_request(fields, context);
-  refuse_unsupported(fields, {"n", "n_cmpl", "n_probs", "logprobs", "tools", "functions", "lora",
-                              "response_format", "return_progress", "timings_per_token"});
+  refuse_unsupported(fields, {{"n", Neutral::one},
+                              {"n_cmpl", Neutral::one},
+                              {"n_probs", Neutral::zero},
+                              {"logprobs", Neutral::off},
+                              {"top_logprobs", Neutral::zero},
+                              {"tools", Neutral::empty_list},
+                              {"functions", Neutral::empty_list},
+                              {"lora", Neutral::empty_list},
+                              {"response_format", Neutral::text_type},
+                              {"return_progress", Neutral::off},
+                              {"timings_per_token", Neutral::off},
+                              {"grammar_lazy", Neutral::off},
+                              {"grammar_triggers", Neutral::empty_list},
+                              {"preserved_tokens", Neutral::empty_list}});
   const engine::ChatPrompt prompt = render(body, context);
   request.prompt = context.vocabulary->tokenize(prompt.prompt, true, true);
   request.stop.insert(request.stop.end(), prompt.stop.begin(), prompt.stop.end());

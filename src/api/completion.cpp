@@ -146,10 +146,10 @@ class OpenAiCompletionFormat final : public ReplyFormat {
   std::int64_t created_;
 };
 
-TokenId read_token(const Json& value, const engine::Vocabulary& vocabulary) {
+TokenId read_token(const Json& value, const engine::Vocabulary& vocabulary, std::string_view name) {
   const auto token = value.get<std::int64_t>();
   if (token < 0 || token >= vocabulary.size()) {
-    throw bad_request("prompt: token " + value.dump() + " is not in the vocabulary");
+    throw bad_request(std::string(name) + ": token " + value.dump() + " is not in the vocabulary");
   }
   return TokenId{static_cast<std::int32_t>(token)};
 }
@@ -160,17 +160,30 @@ std::unique_ptr<Exchange> complete(const Json& body, const Context& context,
   const Json* prompt = fields.find("prompt");
   if (prompt == nullptr) throw bad_request("prompt: is missing");
   Request request = read_request(fields, context);
-  refuse_unsupported(
-      fields, {"n", "n_cmpl", "n_probs", "logprobs", "echo", "suffix", "lora", "response_format",
-               "response_fields", "return_progress", "timings_per_token"});
-  request.prompt = read_prompt(*prompt, *context.vocabulary);
+  refuse_unsupported(fields, {{"n", Neutral::one},
+                              {"n_cmpl", Neutral::one},
+                              {"best_of", Neutral::one},
+                              {"n_probs", Neutral::zero},
+                              {"logprobs", Neutral::zero},
+                              {"echo", Neutral::off},
+                              {"suffix", Neutral::empty_text},
+                              {"lora", Neutral::empty_list},
+                              {"response_format", Neutral::text_type},
+                              {"response_fields", Neutral::empty_list},
+                              {"return_progress", Neutral::off},
+                              {"timings_per_token", Neutral::off},
+                              {"grammar_lazy", Neutral::off},
+                              {"grammar_triggers", Neutral::empty_list},
+                              {"preserved_tokens", Neutral::empty_list}});
+  request.prompt = read_prompt(*prompt, *context.vocabulary, "prompt");
   return launch(context, std::move(request), std::move(format),
                 read_generation_options(fields, context));
 }
 
 }  // namespace
 
-std::vector<TokenId> read_prompt(const Json& prompt, const engine::Vocabulary& vocabulary) {
+std::vector<TokenId> read_prompt(const Json& prompt, const engine::Vocabulary& vocabulary,
+                                 std::string_view name) {
   std::vector<TokenId> out;
   if (prompt.is_string()) {
     out = vocabulary.tokenize(prompt.get<std::string>(), true, true);
@@ -178,12 +191,12 @@ std::vector<TokenId> read_prompt(const Json& prompt, const engine::Vocabulary& v
     bool first = true;
     for (const Json& part : prompt) {
       if (part.is_number_integer()) {
-        out.push_back(read_token(part, vocabulary));
+        out.push_back(read_token(part, vocabulary, name));
       } else if (part.is_string()) {
         const auto tokens = vocabulary.tokenize(part.get<std::string>(), first, true);
         out.insert(out.end(), tokens.begin(), tokens.end());
       } else {
-        throw bad_request("prompt: a list must hold texts and token ids");
+        throw bad_request(std::string(name) + ": a list must hold texts and token ids");
       }
       first = false;
     }
@@ -191,11 +204,12 @@ std::vector<TokenId> read_prompt(const Json& prompt, const engine::Vocabulary& v
         !prompt.empty() &&
         std::all_of(prompt.begin(), prompt.end(), [](const Json& p) { return p.is_string(); });
     if (texts_only && prompt.size() > 1) {
-      throw ApiError{.type = ErrorType::not_supported,
-                     .message = "prompt: several prompts in one request are not supported yet"};
+      throw ApiError{
+          .type = ErrorType::not_supported,
+          .message = std::string(name) + ": several prompts in one request are not supported yet"};
     }
   } else {
-    throw bad_request("prompt: must be a text or a list of texts and token ids");
+    throw bad_request(std::string(name) + ": must be a text or a list of texts and token ids");
   }
   if (out.empty() && vocabulary.special().bos) out.push_back(*vocabulary.special().bos);
   return out;

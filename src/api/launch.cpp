@@ -2,6 +2,7 @@
 
 #include "api/error.h"
 #include "api/sampling_fields.h"
+#include "base/check.h"
 
 #include <algorithm>
 #include <atomic>
@@ -42,6 +43,35 @@ std::vector<std::string> read_stop(const Fields& fields) {
   return out;
 }
 
+// A client that gave a schema knows nothing of a grammar and its lines.
+ApiError bad_sampling(const SamplingParams& params, const engine::SamplerFault& fault) {
+  const bool of_schema =
+      fault.field == "grammar" && params.grammar_origin == GrammarOrigin::json_schema;
+  return bad_request(of_schema ? "json_schema: its grammar cannot be used (" + fault.message + ")"
+                               : fault.message);
+}
+
+bool is_neutral(const Fields& fields, std::string_view name, Neutral neutral) {
+  const Json& value = *fields.find(name);
+  switch (neutral) {
+    case Neutral::off:
+      return !fields.boolean(name, false);
+    case Neutral::zero:
+      return fields.integer(name, 0, 0, int_max) == 0;
+    case Neutral::one:
+      return fields.integer(name, 1, 1, int_max) == 1;
+    case Neutral::empty_list:
+      if (!value.is_array()) throw bad_request(std::string(name) + ": must be a list");
+      return value.empty();
+    case Neutral::empty_text:
+      return fields.string(name, "").empty();
+    case Neutral::text_type:
+      if (!value.is_object()) throw bad_request(std::string(name) + ": must be an object");
+      return Fields(value).string("type", "") == "text";
+  }
+  FERMATA_CHECK(false, "a kind of neutral value that does not exist");
+}
+
 }  // namespace
 
 Request read_request(const Fields& fields, const Context& context) {
@@ -79,11 +109,9 @@ bool wants_usage(const Fields& fields) {
   return Fields(*options).boolean("include_usage", false);
 }
 
-void refuse_unsupported(const Fields& fields, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) {
-    const Json* value = fields.find(name);
-    if (value == nullptr || *value == false || *value == 0 || *value == 1 || value->empty())
-      continue;
+void refuse_unsupported(const Fields& fields, std::initializer_list<Unsupported> unsupported) {
+  for (const auto& [name, neutral] : unsupported) {
+    if (!fields.has(name) || is_neutral(fields, name, neutral)) continue;
     throw ApiError{.type = ErrorType::not_supported,
                    .message = std::string(name) + " is not supported yet"};
   }
@@ -100,7 +128,7 @@ std::unique_ptr<Exchange> launch(const Context& context, Request request,
   scheduler::Submission submission;
   if (request.max_tokens != Tokens(0)) {
     auto sampler = context.vocabulary->make_sampler(request.sampling, request.prompt);
-    if (!sampler) throw bad_request(sampler.error().message);
+    if (!sampler) throw bad_sampling(request.sampling, sampler.error());
     submission.sampler = std::move(sampler).value();
     request.sampling.seed = submission.sampler->seed();
   }

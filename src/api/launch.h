@@ -21,8 +21,23 @@ GenerationOptions read_generation_options(const Fields& fields, const Context& c
 // stream_options.include_usage
 bool wants_usage(const Fields& fields);
 
-// Answers fields that would change the reply and are not supported yet, rather than ignore them.
-void refuse_unsupported(const Fields& fields, std::initializer_list<std::string_view> names);
+// The value with which a field that is not supported yet changes nothing.
+enum class Neutral : std::uint8_t {
+  off,         // false
+  zero,        // 0
+  one,         // 1
+  empty_list,  // []
+  empty_text,  // ""
+  text_type,   // {"type": "text"}
+};
+struct Unsupported {
+  std::string_view name;
+  Neutral neutral;
+};
+
+// Answers fields that would change the reply and are not supported yet, rather than ignore them,
+// and those of a wrong type. Throws ApiError.
+void refuse_unsupported(const Fields& fields, std::initializer_list<Unsupported> unsupported);
 
 // Makes the sampler and submits; the exchange of the running request, or throws ApiError: no
 // prompt, larger than the window, a bad grammar, a full queue, a server that stops.

@@ -28,7 +28,7 @@ std::unique_ptr<Exchange> tokenize(const Json& body, const Context& context) {
       tokens =
           context.vocabulary->tokenize(content->get<std::string>(), add_special, parse_special);
     } else {
-      tokens = read_prompt(*content, *context.vocabulary);
+      tokens = read_prompt(*content, *context.vocabulary, "content");
     }
   }
   Json out = Json::array();

@@ -22,9 +22,10 @@ struct SpecialTokens {
   bool adds_bos = false;
 };
 
-// Why no sampler could be made: one line for the client, naming the field.
+// Why no sampler could be made: one line for the client that begins with the field.
 struct SamplerFault {
   std::string message;
+  std::string field = {};
 };
 
 // Messages and tools are JSON text in OpenAI's shape, already checked to be arrays of objects.

@@ -149,6 +149,37 @@ def test_unsupported_fields_are_told(server: Server) -> None:
         assert next(iter(field)) in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(("field", "status"), [
+    ({"n": 0}, 400), ({"n": []}, 400), ({"best_of": 2}, 501), ({"best_of": "x"}, 400),
+    ({"timings_per_token": {}}, 400), ({"timings_per_token": True}, 501),
+    ({"return_progress": []}, 400), ({"n_cmpl": {}}, 400), ({"grammar_lazy": True}, 501),
+    ({"grammar_triggers": [1]}, 501), ({"preserved_tokens": "x"}, 400), ({"lora": {}}, 400),
+    ({"response_format": {}}, 501), ({"response_format": 5}, 400)])
+def test_an_unsupported_field_of_any_value_is_told(server: Server, field: dict[str, object],
+                                                   status: int) -> None:
+    """Empty lists and objects of a wrong type counted as absent, and others were ignored."""
+    answer = server.post("/completion", {"prompt": "x", "n_predict": 1} | field)
+    assert answer.status_code == status, answer.text
+    assert answer.json()["error"]["message"].startswith(next(iter(field)))
+
+
+def test_unsupported_fields_may_say_that_nothing_is_wanted(server: Server) -> None:
+    server.complete(prompt="x", n_predict=1, n=1, n_probs=0, timings_per_token=False, lora=[],
+                    response_format={"type": "text"}, grammar_triggers=[], best_of=1)
+    server.chat("x", max_tokens=1, tools=[], logprobs=False, top_logprobs=0, n=1)
+
+
+def test_errors_name_the_field_that_was_sent(server: Server) -> None:
+    """/tokenize spoke of a prompt, and a schema's error of a grammar."""
+    answer = server.post("/tokenize", {"content": 7})
+    assert answer.json()["error"]["message"].startswith("content: ")
+    for length in (10**9, 10**12):
+        schema = {"type": "string", "minLength": length}
+        answer = server.post("/completion", {"prompt": "x", "json_schema": schema})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["message"].startswith("json_schema: ")
+
+
 def test_a_two_gigabyte_body_is_refused_at_its_header(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as sock:
         sock.sendall(b"POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 2147483648\r\n\r\n")

@@ -76,7 +76,7 @@ CASES: list[tuple[str, str, str, str]] = [
     ("pragma-once", "src/kv/a.h", "// What it is.\n#pragma once\n", "int x;\n#pragma once\n"),
     ("unfinished", "docs/a.md", "method to do", "TO" + "DO: more"),
     ("unfinished", "src/kv/a.cpp", "mktemp a.XXXXXX", "// FIX" + "ME"),
-    ("machine", "docs/a.md", "see docs/work/plan.md", "see /wor" + "k/main"),
+    ("machine", "docs/a.md", "see docs/wor" + "k/plan.md", "see /wor" + "k/main"),
     ("machine", "tools/a.sh", "rootless/", "cat /roo" + "t/x"),
     ("registry", "tools/a.sh", "npm pack x", "curl registry." + "example.org/x"),
     ("registry", "docs/a.md", "www.debian.org", "deb." + "debian.org"),

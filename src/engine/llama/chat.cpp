@@ -201,7 +201,7 @@ std::shared_ptr<const ReplyParser> make_parser(const ChatInput& input,
 
 Result<std::string, SamplerFault> grammar_of_schema(const std::string& schema_json) {
   const auto fault = [](const std::string& what) {
-    return Err{SamplerFault{"\"json_schema\": " + one_line(what)}};
+    return Err{SamplerFault{"json_schema: " + one_line(what), "json_schema"}};
   };
   if (std::string what = find_nesting_fault(schema_json); !what.empty()) return fault(what);
   if (schema_json.size() > schema_bytes_max) {

@@ -30,7 +30,7 @@ constexpr std::size_t trigger_bytes_max = 4096;
 constexpr std::int32_t infill_top_k_max = 1024;
 
 SamplerFault fault(const std::string& field, const std::string& what) {
-  return SamplerFault{"\"" + field + "\": " + what};
+  return SamplerFault{field + ": " + what, field};
 }
 
 common_sampler_type library_kind(SamplerKind kind) {
