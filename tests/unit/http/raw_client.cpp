@@ -14,19 +14,26 @@
 
 namespace fermata::http {
 
-RawClient::RawClient(std::uint16_t port, int receive_buffer) {
+RawClient::RawClient() {
   fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   FERMATA_CHECK(fd_ >= 0, "the test has a socket");
   const timeval patience{.tv_sec = 30, .tv_usec = 0};
   setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+}
+
+RawClient::RawClient(std::uint16_t port, int receive_buffer) : RawClient() {
   if (receive_buffer > 0) {
     setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
   }
+  connect(port);
+}
+
+void RawClient::connect(std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) close();
+  if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) close();
 }
 
 RawClient::~RawClient() { close(); }

@@ -22,12 +22,14 @@ struct RawAnswer {
 // had gone, so a broken server fails a test instead of hanging it.
 class RawClient {
  public:
+  RawClient();  // Has its socket; connect() is still to come.
   // A small `receive_buffer` makes a client that soon takes no more bytes.
   explicit RawClient(std::uint16_t port, int receive_buffer = 0);
   ~RawClient();
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
 
+  void connect(std::uint16_t port);
   // False: the server does not take them any more.
   bool send(std::string_view bytes);
 
