@@ -35,6 +35,12 @@ inline constexpr std::int32_t n_parallel_max = 255;
 // overflow.
 inline constexpr Tokens n_ctx_max{1 << 28};
 
+// A block: so many consecutive tokens of one sequence, from a multiple of it on.
+inline constexpr Tokens block_tokens{256};
+constexpr Tokens next_block_end(Tokens from, Tokens block = block_tokens) {
+  return (from / block.value + Tokens(1)) * block.value;
+}
+
 // Empty when a context of this shape may be asked for; else one line: what, why and the mend.
 // The library can still refuse (memory, model); that is a BuildFault of the engine.
 std::string find_fault(const Geometry& geometry, bool flash_attention);

@@ -2,6 +2,7 @@
 // on the kind of memory and the layout; capabilities() says so and the engine never tries more.
 #pragma once
 
+#include "base/byte_buffer.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "core/events.h"
@@ -30,6 +31,7 @@ struct Capabilities {
   bool truncate_anywhere;  // truncate() keeps any prefix (attention).
   bool share_prefix;       // Cells of one sequence can belong to another, at no cost.
   bool move_ranges;        // export_range / import_range.
+  bool ranges_are_cheap;   // About as fast as a plain copy of the bytes.
   bool move_sequences;     // export_sequence / import_sequence.
   bool cancel_in_ubatch;   // A cancelled ubatch ends early; else it is finished first.
   bool cells_per_token;    // Every token takes a cell of the pool (not so for recurrent memory).
@@ -74,7 +76,7 @@ enum class EditOutcome : std::uint8_t {
 
 enum class MoveFault : std::uint8_t {
   unsupported,  // This memory or layout cannot move that. Nothing changed.
-  no_room,      // No cells for the import. Nothing changed.
+  no_room,      // No cells for the import, or no memory for the export. Nothing changed.
   foreign,      // The bytes are not a range of this model, KV types or library. Nothing changed.
 };
 
@@ -108,10 +110,12 @@ class Engine {
   [[nodiscard]] virtual EditOutcome share_prefix(Seat from, Seat to, Tokens n) = 0;
   virtual void clear(Seat seat) = 0;
 
+  // Bytes of an exported range of n >= 1 tokens; 0 where ranges do not move.
+  virtual Bytes range_bytes(Tokens n) const = 0;
   // Exact bytes of tokens [begin, end) of a seat; `into` is resized to fit (reuse its capacity).
   // REQUIRES: 0 <= begin < end <= position(seat). The seat is unchanged.
   [[nodiscard]] virtual Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
-                                                             std::vector<std::byte>& into) = 0;
+                                                             ByteBuffer& into) = 0;
   // Appends what export_range gave, at the position it was exported from.
   // REQUIRES: the range began at position(seat). On failure the seat is unchanged.
   [[nodiscard]] virtual Result<void, MoveFault> import_range(Seat seat,
@@ -119,8 +123,7 @@ class Engine {
 
   // Exact bytes of all that a seat holds, whatever the memory. They are for this engine only.
   // REQUIRES: position(seat) > 0. The seat is unchanged.
-  [[nodiscard]] virtual Result<void, MoveFault> export_sequence(Seat seat,
-                                                                std::vector<std::byte>& into) = 0;
+  [[nodiscard]] virtual Result<void, MoveFault> export_sequence(Seat seat, ByteBuffer& into) = 0;
   // The seat holds what the exported one did. REQUIRES: position(seat) == 0; on failure it stays
   // so.
   [[nodiscard]] virtual Result<void, MoveFault> import_sequence(

@@ -32,9 +32,11 @@ Reservation::~Reservation() {
   if (pool_ != nullptr) pool_->at(seat_).promised = Tokens(0);
 }
 
-Pool::Pool(engine::Engine& engine)
+Pool::Pool(engine::Engine& engine, std::optional<Bytes> budget, Tokens block)
     : engine_(engine),
+      block_(block),
       ledger_(engine.limits().seats, engine.capabilities().cells_per_token),
+      vault_(budget),
       seats_(static_cast<std::size_t>(engine.limits().seats)) {}
 
 Pool::SeatState& Pool::at(Seat seat) {
@@ -122,36 +124,12 @@ void Pool::appended(Seat seat, std::span<const TokenId> tokens) {
   check_agreement(seat);
 }
 
-Image Pool::image(Seat seat, bool with_bytes) {
-  const SeatState& state = at(seat);
-  FERMATA_CHECK(state.use == SeatUse::busy, "an image of a seat that nobody has");
-  Image out{state.tokens, {}};
-  if (!with_bytes || state.tokens.empty()) return out;
-  const bool done =
-      engine_.capabilities().move_ranges
-          ? engine_.export_range(seat, Tokens(0), engine_.position(seat), out.bytes).ok()
-          : engine_.export_sequence(seat, out.bytes).ok();
-  if (!done) out.bytes = {};
-  return out;
-}
-
-bool Pool::restore(Seat seat, const Image& image) {
-  SeatState& state = at(seat);
-  FERMATA_CHECK(state.use == SeatUse::busy && state.tokens.empty(), "restoring onto something");
-  if (image.bytes.empty()) return false;
-  const bool done = engine_.capabilities().move_ranges
-                        ? engine_.import_range(seat, image.bytes).ok()
-                        : engine_.import_sequence(seat, image.bytes).ok();
-  if (!done) return false;
-  appended(seat, image.tokens);
-  return true;
-}
-
 void Pool::release(Seat seat, bool keep, Micros now) {
   SeatState& state = at(seat);
   FERMATA_CHECK(state.use == SeatUse::busy, "releasing a seat that nobody has");
   state.use = SeatUse::idle;
   state.last_used = now;
+  state.mirror.clear();
   if (!keep || state.tokens.empty()) evict(seat);
 }
 
@@ -170,6 +148,7 @@ void Pool::drop_everything() {
     engine_.clear(Seat(s));
     ledger_.clear(Seat(s));
     state.tokens.clear();
+    state.mirror.clear();
     if (state.use == SeatUse::idle) state.use = SeatUse::empty;
   }
 }

@@ -3,10 +3,13 @@
 #pragma once
 
 #include "base/types.h"
+#include "core/geometry.h"
 #include "engine/engine.h"
 #include "kv/ledger.h"
+#include "kv/vault.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,12 +30,13 @@ struct PrefixMatch {
 
 class Pool;
 
-// A sequence out of the pool: its tokens, and the exact bytes of their cells or none.
+// A sequence out of the pool: its tokens, and the exact bytes of their cells, from first to last,
+// or none. Lives shorter than its pool.
 struct Image {
   std::vector<TokenId> tokens;
-  std::vector<std::byte> bytes;
+  std::vector<Piece> pieces;
 
-  Bytes size() const { return Bytes(static_cast<std::int64_t>(bytes.size())); }
+  Bytes size() const;
 };
 
 // Cells promised to one busy seat: it may grow to `total` without asking again. Move-only; the
@@ -56,10 +60,14 @@ class Reservation {
 // The scheduler thread's own. Lives shorter than the engine, longer than its reservations.
 class Pool {
  public:
-  explicit Pool(engine::Engine& engine);
+  // `budget`: bytes outside the pool, of images and mirrors together; none: no limit. `block`: what
+  // a mirror grows by.
+  explicit Pool(engine::Engine& engine, std::optional<Bytes> budget = std::nullopt,
+                Tokens block = block_tokens);
 
   std::int32_t seats() const { return static_cast<std::int32_t>(seats_.size()); }
   const Ledger& ledger() const { return ledger_; }
+  const Vault& vault() const { return vault_; }
   SeatUse use(Seat seat) const;
   std::span<const TokenId> tokens(Seat seat) const;
   Micros last_used(Seat seat) const;
@@ -86,12 +94,19 @@ class Pool {
 
   // The engine computed these rows of a busy seat.
   void appended(Seat seat, std::span<const TokenId> tokens);
-  // What a busy seat holds, with the bytes of its cells if they are wanted and can be moved. The
-  // seat is unchanged.
+
+  // Tokens of a seat, from its first on, whose bytes are in the vault as well.
+  Tokens mirrored(Seat seat) const;
+  // Copies the next block of a busy seat. False: the copy failed or the budget is spent.
+  // REQUIRES: capabilities().move_ranges; the seat holds the whole block.
+  bool mirror_next(Seat seat);
+
+  // What a busy seat holds, with the bytes of its cells if they are wanted, can be moved and fit in
+  // the budget: its mirror and the rest. Mirrors of others make room. The seat keeps its cells.
   Image image(Seat seat, bool with_bytes);
-  // A busy, empty seat holds what the image does. False: its cells could not be had, or it has no
-  // bytes; the seat is still empty.
-  bool restore(Seat seat, const Image& image);
+  // A busy, empty seat holds what the image does, and its bytes are the seat's mirror. 0: its cells
+  // could not be had, or it has no bytes; the seat is still empty.
+  Tokens restore(Seat seat, Image image);
   // A busy seat becomes idle and keeps its cells, or empty with keep == false.
   void release(Seat seat, bool keep, Micros now);
   // Drops what an idle seat holds. No effect on an empty one. REQUIRES: use(seat) != busy.
@@ -105,14 +120,19 @@ class Pool {
     SeatUse use = SeatUse::empty;
     std::vector<TokenId> tokens;
     Micros last_used;
-    Tokens promised;  // 0: no reservation.
+    Tokens promised;            // 0: no reservation.
+    std::vector<Piece> mirror;  // Of a busy seat.
   };
   SeatState& at(Seat seat);
   const SeatState& at(Seat seat) const;
   void check_agreement(Seat seat) const;
+  bool copy(Seat seat, Tokens begin, Tokens end, Hold hold, std::vector<Piece>& into);
+  bool make_room(Bytes bytes, Seat except);
 
   engine::Engine& engine_;
+  const Tokens block_;
   Ledger ledger_;
+  Vault vault_;
   std::vector<SeatState> seats_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bitset>
+#include <map>
 #include <set>
 
 namespace fermata::policy {
@@ -68,7 +69,8 @@ class Checker {
     for (const Park& park : plan.park) {
       if (auto fault = leave(park.running)) return fault;
       const Tokens cells = view(view_.running[park.running].seat).length;
-      if (park.mode == ParkMode::swap) bytes += view_.bytes_per_token * cells.value;
+      if (park.mode == ParkMode::recompute || cells == Tokens(0)) continue;
+      bytes += view_.bytes_per_sequence + view_.bytes_per_token * cells.value;
     }
     for (std::size_t running : plan.fail) {
       if (auto fault = leave(running)) return fault;
@@ -76,6 +78,28 @@ class Checker {
     if (bytes > Bytes(0) && !view_.can_swap) return "swaps what cannot be moved";
     if (view_.ram_left && bytes > std::max(*view_.ram_left, Bytes(0))) {
       return "parks more bytes than the budget has left";
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> mirrors(const Plan& plan) const {
+    std::map<std::size_t, Tokens> mirrored;
+    Bytes bytes{0};
+    for (const Mirror& mirror : plan.mirror) {
+      if (mirror.running >= view_.running.size()) return "mirrors what is not running";
+      if (left_.contains(mirror.running)) return "mirrors what it parks";
+      const RunningView& running = view_.running[mirror.running];
+      const auto [at, unused] = mirrored.try_emplace(mirror.running, running.mirrored);
+      const Tokens end = next_block_end(at->second, view_.block);
+      if (end > view(running.seat).length) return "mirrors cells that are not there";
+      bytes += view_.bytes_per_token * (end - at->second).value;
+      at->second = end;
+    }
+    if (plan.mirror.size() > static_cast<std::size_t>(view_.blocks_max)) {
+      return "mirrors more blocks than a tick may";
+    }
+    if (view_.mirror_ram_left && bytes > std::max(*view_.mirror_ram_left, Bytes(0))) {
+      return "mirrors more bytes than the budget has left";
     }
     return std::nullopt;
   }
@@ -179,6 +203,7 @@ std::optional<std::string> find_fault(const View& view, const Plan& plan) {
   if (auto fault = checker.parks(plan)) return fault;
   if (auto fault = checker.resumes(plan)) return fault;
   if (auto fault = checker.admissions(plan)) return fault;
+  if (auto fault = checker.mirrors(plan)) return fault;
   return checker.rows(plan);
 }
 

@@ -11,6 +11,8 @@ namespace {
 // Weight of the newest observation. A quarter follows a growing context within a few steps and
 // still averages out the noise of a busy machine.
 constexpr double newest = 0.25;
+// Of the time of steps, for mirrors: what a client can notice is far above.
+constexpr double copy_share = 1.0 / 32;
 // Rows of the first piece beside decoding streams, before anything has been measured.
 constexpr Tokens first_piece{16};
 
@@ -42,6 +44,24 @@ void Pace::observe(std::int32_t decode_rows, Tokens prefill_rows, Micros took) {
   }
   // Never less than a tenth of the plain share: a step that beat its estimate is luck, not free.
   learn(prefill_row_us_beside_, std::max(us - decode, us / 10.0) / rows);
+}
+
+void CopyPace::stepped(Micros took) {
+  const double share = static_cast<double>(took.value) * copy_share;
+  // Saved up for one block at most: a burst would be felt.
+  credit_us_ = std::min(credit_us_ + share, std::max(block_us_, share));
+}
+
+void CopyPace::copied(Micros took, std::int32_t blocks) {
+  const auto us = static_cast<double>(std::max<std::int64_t>(took.value, 1));
+  credit_us_ -= us;
+  if (blocks > 0) learn(block_us_, us / blocks);
+}
+
+std::int32_t CopyPace::blocks() const {
+  if (credit_us_ <= 0.0) return 0;
+  if (block_us_ == 0.0) return 1;
+  return static_cast<std::int32_t>(std::clamp(credit_us_ / block_us_, 1.0, 64.0));
 }
 
 Rates Pace::rates(std::int32_t decode_rows) const {

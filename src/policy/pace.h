@@ -25,6 +25,19 @@ class Pace {
   double prefill_row_us_beside_ = 0.0;  // In steps that decode too.
 };
 
+// How much of the time copies in the background may take: a share of the steps, spread evenly.
+class CopyPace {
+ public:
+  void stepped(Micros took);
+  void copied(Micros took, std::int32_t blocks);
+  // Blocks that may be copied now. The first ones are on trust: nothing is known yet.
+  std::int32_t blocks() const;
+
+ private:
+  double block_us_ = 0.0;  // Of one block; 0: never copied one.
+  double credit_us_ = 1.0;
+};
+
 // The rows of prefill that fit into a step of so many decode rows; at least 1, so that a prompt
 // always advances.
 // REQUIRES: batch_left >= 1.

@@ -70,6 +70,7 @@ struct RunningView {
   std::int32_t parks = 0;
   bool replaying = false;
   std::int32_t priority = 0;
+  Tokens mirrored{0};  // Of its cells, from the first on: their bytes are in RAM as well.
 };
 
 struct ParkedView {
@@ -106,10 +107,13 @@ struct View {
   Micros step_budget;  // Of a step in which anybody decodes; 0: two decode steps.
   Rates rates;
   PreemptOptions preempt;
-  bool can_swap = false;          // The engine can move this memory's cells.
-  Bytes bytes_per_sequence{0};    // Of a swapped sequence, beside its tokens.
-  Bytes bytes_per_token{0};       // Of a swapped sequence.
-  std::optional<Bytes> ram_left;  // For more swapped bytes; none: no limit.
+  bool can_swap = false;                 // The engine can move this memory's cells.
+  Bytes bytes_per_sequence{0};           // Of a swapped sequence, beside its tokens.
+  Bytes bytes_per_token{0};              // Of a swapped sequence.
+  std::optional<Bytes> ram_left;         // For more swapped bytes, mirrors dropped; none: no limit.
+  std::optional<Bytes> mirror_ram_left;  // For more mirrors; none: no limit.
+  Tokens block = block_tokens;
+  std::int32_t blocks_max = 0;  // Blocks that may be mirrored in this tick.
   std::span<const SeatView> seats;
   std::span<const WaitingView> waiting;
   std::span<const RunningView> running;
@@ -134,6 +138,11 @@ struct Admission {
   Tokens reuse;
 };
 
+// Copies the next block of a running sequence, so that a park of it will be short.
+struct Mirror {
+  std::size_t running;  // Index into View::running.
+};
+
 struct Run {
   std::size_t running;  // Index into View::running.
   Tokens rows;          // 1 for a decode row.
@@ -146,6 +155,7 @@ struct Plan {
   std::vector<std::size_t> fail;  // Indices into View::running: no cells, and no parking.
   std::vector<Resume> resume;
   std::vector<Admission> admit;
+  std::vector<Mirror> mirror;
   std::vector<Run> run;
 
   void clear() {
@@ -154,6 +164,7 @@ struct Plan {
     fail.clear();
     resume.clear();
     admit.clear();
+    mirror.clear();
     run.clear();
   }
 };
@@ -168,9 +179,9 @@ void plan_worst_case(const View& view, Plan& plan);
 // Admits more than fits in the worst case and parks when cells run out. In this order: forced
 // parks; parks until the next step's rows fit (idle seats are evicted first); resumes in the order
 // of parking, nobody passes; admissions, only while nobody waits to be resumed; a place is made for
-// who has waited too long; rows. Whoever comes in must find room for itself and for a quantum of
-// everybody's tokens, so that it does not have to leave at once. With one sequence alone in the
-// pool that margin is waived.
+// who has waited too long; rows; and, when cells are short, mirrors of who would be parked next.
+// Whoever comes in must find room for itself and for a quantum of everybody's tokens, so that it
+// does not have to leave at once. With one sequence alone in the pool that margin is waived.
 void plan_preempting(const View& view, Plan& plan);
 
 // Why the plan does not respect the view: what the scheduler checks before it applies one.

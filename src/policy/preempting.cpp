@@ -13,6 +13,8 @@ namespace {
 
 // Parked so often already: others go first while there are any.
 constexpr std::int32_t spared_after_parks = 3;
+// Of the cells, held by busy seats: blocks are mirrored from here on.
+constexpr std::int64_t mirror_above_percent = 70;
 
 Tokens quantum_of(Tokens remaining, Tokens quantum) {
   return remaining < Tokens(0) ? quantum : std::min(remaining, quantum);
@@ -102,6 +104,31 @@ class Draft {
       if (!best || rank(i) < rank(*best)) best = i;
     }
     if (best) park(*best);
+  }
+
+  // Blocks of those who would be parked first. Not in a tick that moves sequences anyhow.
+  void mirror() {
+    const bool moves = !plan_.park.empty() || !plan_.resume.empty();
+    if (view_.blocks_max <= 0 || moves || !bounded_ || !is_pressed()) return;
+    std::vector<Tokens> mirrored;
+    for (const RunningView& running : view_.running) mirrored.push_back(running.mirrored);
+    std::optional<Bytes> left = view_.mirror_ram_left;
+    const std::optional<std::size_t> leader = pick_leader();
+    while (plan_.mirror.size() < static_cast<std::size_t>(view_.blocks_max)) {
+      std::optional<std::size_t> best;
+      const auto rank = [&](std::size_t i) { return std::tuple(i == leader, victim_rank(i)); };
+      for (std::size_t i = 0; i < view_.running.size(); ++i) {
+        if (left_[i] || next_block_end(mirrored[i], view_.block) > cells_of(i)) continue;
+        if (!best || rank(i) < rank(*best)) best = i;
+      }
+      if (!best) return;
+      const Tokens block = next_block_end(mirrored[*best], view_.block) - mirrored[*best];
+      const Bytes bytes = view_.bytes_per_token * block.value;
+      if (left && bytes > *left) return;
+      if (left) *left -= bytes;
+      mirrored[*best] += block;
+      plan_.mirror.push_back({*best});
+    }
   }
 
   // Cells that are free for certain once the plan is applied. Where seats share cells with each
@@ -215,13 +242,26 @@ class Draft {
     return view_.can_swap && (!ram_left_ || bytes_of(cells) <= *ram_left_);
   }
 
-  // The leader, who holds the most and can run, stays, so that somebody always advances.
-  std::optional<std::size_t> pick_victim() const {
+  // Who holds the most and can run.
+  std::optional<std::size_t> pick_leader() const {
     std::optional<std::size_t> leader;
     for (std::size_t i = 0; i < view_.running.size(); ++i) {
       if (left_[i] || view_.running[i].blocked) continue;
       if (!leader || cells_of(i) > cells_of(*leader)) leader = i;
     }
+    return leader;
+  }
+
+  // Whether a park is to be expected.
+  bool is_pressed() const {
+    if (view_.preempt.every > Tokens(0) || !view_.parked.empty()) return true;
+    return view_.running.size() > 1 &&
+           view_.cells_busy.value * 100 >= view_.cells.value * mirror_above_percent;
+  }
+
+  // The leader stays, so that somebody always advances.
+  std::optional<std::size_t> pick_victim() const {
+    const std::optional<std::size_t> leader = pick_leader();
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < view_.running.size(); ++i) {
       if (left_[i] || i == leader) continue;
@@ -330,6 +370,7 @@ void plan_preempting(const View& view, Plan& plan) {
     if (!everybody && view.preempt.enabled) draft.make_place();
   }
   plan_rows(view, draft.room(), plan);
+  draft.mirror();
 }
 
 }  // namespace fermata::policy

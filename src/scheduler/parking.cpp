@@ -13,7 +13,7 @@ void Scheduler::view_parked() {
     const Request& request = sequence->request();
     parked_views_.push_back(
         {request.id, sequence->computed(), sequence->rows_left(),
-         sequence->image().bytes.empty() ? policy::ParkMode::recompute : policy::ParkMode::swap,
+         sequence->image().pieces.empty() ? policy::ParkMode::recompute : policy::ParkMode::swap,
          request.seat, sequence->remaining(), sequence->parked_at(),
          !sequence->channel().has_room(), request.priority});
   }
@@ -27,12 +27,9 @@ void Scheduler::park(const policy::Park& park) {
   kv::Image image = pool_.image(seat, mode == policy::ParkMode::swap);
   const Bytes expected = options_.bytes_per_token * sequence.computed().value;
   image_overhead_ = std::max(image_overhead_, image.size() - expected);
-  const bool over = options_.preempt_ram && parked_bytes_ + image.size() > *options_.preempt_ram;
-  if (over) image.bytes = {};
-  if (image.bytes.empty() && !image.tokens.empty()) mode = policy::ParkMode::recompute;
+  if (image.pieces.empty() && !image.tokens.empty()) mode = policy::ParkMode::recompute;
   pool_.release(seat, false, clock_.now());
   (mode == policy::ParkMode::swap ? stats_.parks_swap : stats_.parks_recompute).add();
-  parked_bytes_ += image.size();
   sequence.park(mode, std::move(image), clock_.now());
   parked_.push_back(std::move(running_[park.running]));
 }
@@ -42,8 +39,7 @@ void Scheduler::resume(const policy::Plan& plan) {
     Sequence& sequence = *parked_[resume.parked];
     const Tokens kept = pool_.take(resume.seat, Tokens(0));
     FERMATA_CHECK(kept == Tokens(0), "a cleared seat holds tokens");
-    const bool restored = pool_.restore(resume.seat, sequence.image());
-    forget_image(sequence);
+    const Tokens restored = pool_.restore(resume.seat, sequence.take_image());
     sequence.resume(resume.seat, restored, clock_.now());
     stats_.resumes.add();
     last_request_[static_cast<std::size_t>(resume.seat.value)] = sequence.shared_request();
@@ -51,11 +47,21 @@ void Scheduler::resume(const policy::Plan& plan) {
   }
 }
 
-void Scheduler::forget_image(const Sequence& sequence) { parked_bytes_ -= sequence.image().size(); }
+void Scheduler::mirror(const policy::Plan& plan) {
+  if (plan.mirror.empty()) return;
+  const Micros began = clock_.now();
+  std::int32_t blocks = 0;
+  for (const policy::Mirror& mirror : plan.mirror) {
+    blocks += pool_.mirror_next(running_[mirror.running]->seat()) ? 1 : 0;
+  }
+  copy_pace_.copied(clock_.now() - began, blocks);
+  stats_.blocks_mirrored.add(static_cast<std::uint64_t>(blocks));
+}
 
 void Scheduler::publish_parked(Status& status) {
   stats_.parked.set(static_cast<std::int64_t>(parked_.size()));
-  stats_.parked_bytes.set(parked_bytes_.value);
+  stats_.parked_bytes.set(pool_.vault().parked().value);
+  stats_.mirrored_bytes.set(pool_.vault().mirrored().value);
   status.parked.clear();
   for (const auto& sequence : parked_) {
     const Parking& parking = sequence->parking();

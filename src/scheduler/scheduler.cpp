@@ -22,7 +22,7 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       clock_(clock),
       options_(options),
       inbox_(options.waiting_max + 1),
-      pool_(engine),
+      pool_(engine, options.preempt_ram, options.block),
       last_request_(static_cast<std::size_t>(engine.limits().seats)) {
   board_.update([&](Status& status) {
     status.geometry = engine_.geometry();
@@ -200,10 +200,11 @@ policy::View Scheduler::build_view() {
   std::int32_t decoding = 0;
   for (const auto& sequence : running_) {
     const bool blocked = sequence->look_at_room(now);
-    running_views_.push_back(
-        {sequence->request().id, sequence->seat(), sequence->phase(), sequence->rows_left(),
-         blocked, sequence->blocked_for(now), sequence->remaining(), sequence->since_start(),
-         sequence->parking().parks(), sequence->replaying(), sequence->request().priority});
+    running_views_.push_back({sequence->request().id, sequence->seat(), sequence->phase(),
+                              sequence->rows_left(), blocked, sequence->blocked_for(now),
+                              sequence->remaining(), sequence->since_start(),
+                              sequence->parking().parks(), sequence->replaying(),
+                              sequence->request().priority, pool_.mirrored(sequence->seat())});
     decoding += sequence->phase() == policy::Phase::decode && !blocked;
   }
   view_parked();
@@ -228,7 +229,14 @@ policy::View Scheduler::build_view() {
   view.can_swap = engine_.capabilities().move_ranges || engine_.capabilities().move_sequences;
   view.bytes_per_sequence = image_overhead_;
   view.bytes_per_token = options_.bytes_per_token;
-  if (options_.preempt_ram) view.ram_left = *options_.preempt_ram - parked_bytes_;
+  view.block = options_.block;
+  if (engine_.capabilities().ranges_are_cheap && options_.preempt.enabled) {
+    view.blocks_max = copy_pace_.blocks();
+  }
+  if (options_.preempt_ram) {
+    view.ram_left = *options_.preempt_ram - pool_.vault().parked();
+    view.mirror_ram_left = *view.ram_left - pool_.vault().mirrored();
+  }
   return view;
 }
 
@@ -244,6 +252,7 @@ void Scheduler::apply(const policy::Plan& plan) {
   }
   resume(plan);
   for (const policy::Admission& admission : plan.admit) admit(admission);
+  mirror(plan);
   if (!options_.overcommit && engine_.geometry().layout == Layout::pooled &&
       engine_.capabilities().cells_per_token) {
     FERMATA_CHECK(pool_.unpromised() >= Tokens(0), "more cells promised than there are");
@@ -286,7 +295,6 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, FailureKind fail
       --status.n_processing;
     });
   }
-  if (sequence.is_parked()) forget_image(sequence);
   stats_.requests_finished.add();
   if (reason == FinishReason::cancelled) stats_.requests_cancelled.add();
   if (reason == FinishReason::failed) stats_.requests_failed.add();
@@ -356,6 +364,7 @@ void Scheduler::account_step(engine::StepOutcome outcome, const policy::Plan& pl
     }
   }
   pace_.observe(decode_rows, prefill_rows, took);
+  copy_pace_.stepped(took);
 }
 
 void Scheduler::take_results(const policy::Plan& plan) {

@@ -25,7 +25,8 @@ struct SchedulerOptions {
   bool overcommit = true;          // false: only what fits in the worst case is admitted.
   policy::PreemptOptions preempt;
   std::optional<Bytes> preempt_ram = Bytes(std::int64_t{8} << 30);  // None: no limit.
-  Bytes bytes_per_token{0};  // What a swapped token takes, at most.
+  Bytes bytes_per_token{0};     // What a swapped token takes, at most.
+  Tokens block = block_tokens;  // What mirrors grow by.
 };
 
 enum class SubmitOutcome : std::uint8_t {
@@ -74,6 +75,7 @@ class Scheduler {
   void park(const policy::Park& park);
   void resume(const policy::Plan& plan);
   void view_parked();
+  void mirror(const policy::Plan& plan);
   bool step(const policy::Plan& plan);
   void account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took);
   void take_results(const policy::Plan& plan);
@@ -81,7 +83,6 @@ class Scheduler {
   void handle_no_room();
   void handle_broken();
   void remove_finished();
-  void forget_image(const Sequence& sequence);
   void publish_parked(Status& status);
   void show(const Sequence& sequence, Status& status) const;
   void publish();
@@ -99,11 +100,11 @@ class Scheduler {
 
   kv::Pool pool_;
   policy::Pace pace_;
+  policy::CopyPace copy_pace_;
   std::vector<std::unique_ptr<Sequence>> waiting_;  // By priority, then arrival.
   std::vector<std::unique_ptr<Sequence>> running_;  // By admission; null: finished in this tick.
   std::vector<std::unique_ptr<Sequence>> parked_;   // By time of parking; null as above.
   Bytes image_overhead_{0};                         // The most beyond bytes_per_token so far.
-  Bytes parked_bytes_{0};                           // Of their images.
   std::vector<std::shared_ptr<const Request>> last_request_;  // By seat, for /slots.
   std::int32_t no_room_in_a_row_ = 0;
 

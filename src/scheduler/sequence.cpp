@@ -63,13 +63,12 @@ void Sequence::park(policy::ParkMode mode, kv::Image image, Micros now) {
   channel().notice(NoticeKind::preempted);
 }
 
-void Sequence::resume(Seat seat, bool restored, Micros now) {
+void Sequence::resume(Seat seat, Tokens restored, Micros now) {
   FERMATA_CHECK(is_parked(), "resuming what is not parked");
   seat_ = last_seat_ = seat;
   parked_at_.reset();
   predicted_at_start_ = predicted_;
-  computed_ = restored ? Tokens(static_cast<std::int64_t>(image_.tokens.size())) : Tokens(0);
-  image_ = {};
+  computed_ = restored;
   if (!replaying()) back_at_work(now);
   channel().notice(NoticeKind::resumed);
 }

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace fermata::scheduler {
 
@@ -80,8 +81,10 @@ class Sequence {
   Tokens since_start() const { return predicted_ - predicted_at_start_; }
 
   void park(policy::ParkMode mode, kv::Image image, Micros now);
-  // It has a seat again, which holds its image or, when that was not `restored`, nothing.
-  void resume(Seat seat, bool restored, Micros now);
+  // REQUIRES: is_parked(); once.
+  kv::Image take_image() { return std::exchange(image_, {}); }
+  // It has a seat again, which holds the cells of its image or, `restored` being 0, nothing.
+  void resume(Seat seat, Tokens restored, Micros now);
 
   void admitted(Seat seat, Tokens reused, kv::Reservation reservation, Micros now);
 

@@ -30,7 +30,8 @@ struct SchedulerStats {
   Counter requests_finished, requests_cancelled, requests_failed;
   Counter seats_evicted;
   Counter parks_swap, parks_recompute, resumes, recomputed_tokens;
-  Gauge parked, parked_bytes;
+  Counter blocks_mirrored;
+  Gauge parked, parked_bytes, mirrored_bytes;
   Gauge tokens_max;  // The longest sequence so far.
 };
 

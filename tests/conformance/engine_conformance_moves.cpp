@@ -13,7 +13,7 @@ namespace {
 
 constexpr int reply = 8;
 
-using Range = std::vector<std::byte>;
+using Range = ByteBuffer;
 
 Range exported(Bench& b, Seat seat, std::int64_t begin, std::int64_t end) {
   Range bytes;

@@ -31,6 +31,7 @@ void draw_preemption(Random& random, scheduler::SchedulerOptions& options) {
   options.preempt.quantum = Tokens(random.between(1, 40));
   options.preempt.rotate_after = Micros(random.between(0, 20'000));
   options.preempt.every = Tokens(random.chance(40) ? random.between(1, 20) : 0);
+  options.block = Tokens(random.between(2, 24));
   options.bytes_per_token = Bytes(24) + engine::state_bytes_per_cell;
   options.preempt_ram.reset();
   if (random.chance(70)) options.preempt_ram = Bytes(random.between(0, 8000));
@@ -141,6 +142,7 @@ class Schedule {
     const scheduler::SchedulerStats& stats = rig_.scheduler().stats();
     EXPECT_EQ(stats.parked.value(), 0);
     EXPECT_EQ(stats.parked_bytes.value(), 0);
+    EXPECT_EQ(stats.mirrored_bytes.value(), 0);
     std::uint64_t parks = 0;
     for (const auto& client : clients_) {
       if (!client->final) continue;
@@ -157,8 +159,9 @@ class Schedule {
 
   void check_cells() {
     const std::int64_t parked = rig_.scheduler().stats().parked_bytes.value();
+    const std::int64_t mirrored = rig_.scheduler().stats().mirrored_bytes.value();
     if (odds_.spec.scheduler.preempt_ram) {
-      ASSERT_LE(parked, odds_.spec.scheduler.preempt_ram->value);
+      ASSERT_LE(parked + mirrored, odds_.spec.scheduler.preempt_ram->value);
     }
     if (!rig_.engine().capabilities().cells_per_token) return;
     ASSERT_EQ(rig_.scheduler().status().read().cells_used, rig_.engine().cells_used());

@@ -52,6 +52,7 @@ Capabilities capabilities_of(const Geometry& geometry, MemoryKind kind) {
   return {.truncate_anywhere = attention,
           .share_prefix = attention && pooled,
           .move_ranges = attention && pooled,
+          .ranges_are_cheap = attention && pooled,
           .move_sequences = true,
           .cancel_in_ubatch = attention || kind == MemoryKind::sliding_window,
           .cells_per_token = kind != MemoryKind::recurrent};
@@ -231,8 +232,8 @@ EditOutcome FakeEngine::share_prefix(Seat from, Seat to, Tokens n) {
 
 void FakeEngine::clear(Seat seat) { drop(sequence(seat), 0); }
 
-std::vector<std::byte> FakeEngine::bytes_of(Seat seat, Tokens begin, Tokens end) const {
-  std::vector<std::byte> bytes(static_cast<std::size_t>((end - begin).value) * sizeof(MovedCell));
+ByteBuffer FakeEngine::bytes_of(Seat seat, Tokens begin, Tokens end) const {
+  ByteBuffer bytes(static_cast<std::size_t>((end - begin).value) * sizeof(MovedCell));
   std::byte* out = bytes.data();
   for (std::int64_t i = begin.value; i < end.value; ++i, out += sizeof(MovedCell)) {
     const auto index = sequence(seat).cells[static_cast<std::size_t>(i)];
@@ -257,12 +258,17 @@ Result<void, MoveFault> FakeEngine::append_bytes(Seat seat, std::span<const std:
   return {};
 }
 
+Bytes FakeEngine::range_bytes(Tokens n) const {
+  return Bytes(capabilities_.move_ranges ? n.value * std::int64_t{sizeof(MovedCell)} : 0);
+}
+
 Result<void, MoveFault> FakeEngine::export_range(Seat seat, Tokens begin, Tokens end,
-                                                 std::vector<std::byte>& into) {
+                                                 ByteBuffer& into) {
   FERMATA_CHECK(Tokens(0) <= begin && begin < end && end <= position(seat), "no such range");
   if (!capabilities_.move_ranges) return Err(MoveFault::unsupported);
   if (random_.chance(spec_.faults.move_percent)) return Err(MoveFault::no_room);
   into = bytes_of(seat, begin, end);
+  exported_ += end - begin;
   return {};
 }
 
@@ -272,10 +278,11 @@ Result<void, MoveFault> FakeEngine::import_range(Seat seat, std::span<const std:
 }
 
 // The cells of the whole sequence, then how far back its window reaches.
-Result<void, MoveFault> FakeEngine::export_sequence(Seat seat, std::vector<std::byte>& into) {
+Result<void, MoveFault> FakeEngine::export_sequence(Seat seat, ByteBuffer& into) {
   FERMATA_CHECK(position(seat) > Tokens(0), "a sequence of nothing");
   if (random_.chance(spec_.faults.move_percent)) return Err(MoveFault::no_room);
   into = bytes_of(seat, Tokens(0), position(seat));
+  exported_ += position(seat);
   const std::int64_t low = sequence(seat).window_low;
   into.resize(into.size() + sizeof low);
   std::memcpy(into.data() + into.size() - sizeof low, &low, sizeof low);

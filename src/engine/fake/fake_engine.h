@@ -26,18 +26,20 @@ class FakeEngine final : public Engine {
   [[nodiscard]] EditOutcome truncate(Seat seat, Tokens keep) override;
   [[nodiscard]] EditOutcome share_prefix(Seat from, Seat to, Tokens n) override;
   void clear(Seat seat) override;
+  Bytes range_bytes(Tokens n) const override;
   [[nodiscard]] Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
-                                                     std::vector<std::byte>& into) override;
+                                                     ByteBuffer& into) override;
   [[nodiscard]] Result<void, MoveFault> import_range(Seat seat,
                                                      std::span<const std::byte> bytes) override;
-  [[nodiscard]] Result<void, MoveFault> export_sequence(Seat seat,
-                                                        std::vector<std::byte>& into) override;
+  [[nodiscard]] Result<void, MoveFault> export_sequence(Seat seat, ByteBuffer& into) override;
   [[nodiscard]] Result<void, MoveFault> import_sequence(Seat seat,
                                                         std::span<const std::byte> bytes) override;
 
   // The next step answers `broken`.
   void break_next_step() { break_next_step_ = true; }
 
+  // Tokens that exports have copied so far.
+  Tokens exported() const { return exported_; }
   // Cells that belong to somebody, each counted once.
   Tokens cells_used() const;
   // For each token of a seat: the number of rows of the group it was computed in.
@@ -61,7 +63,7 @@ class FakeEngine final : public Engine {
   std::int64_t rows_free(Seat seat) const;
   void drop(Sequence& sequence, std::size_t keep);
   void append(Seat seat, TokenId token, std::int32_t position, std::int32_t shape);
-  std::vector<std::byte> bytes_of(Seat seat, Tokens begin, Tokens end) const;
+  ByteBuffer bytes_of(Seat seat, Tokens begin, Tokens end) const;
   Result<void, MoveFault> append_bytes(Seat seat, std::span<const std::byte> bytes);
   std::uint64_t content(const Sequence& sequence) const;
   void sample(const RowGroup& group, GroupResult& result);
@@ -73,6 +75,7 @@ class FakeEngine final : public Engine {
   Capabilities capabilities_;
   Random random_;
   bool break_next_step_ = false;
+  Tokens exported_{0};
   std::vector<Cell> cells_;
   std::vector<std::int32_t> free_;
   std::vector<Sequence> sequences_;

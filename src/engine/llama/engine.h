@@ -54,10 +54,11 @@ class LlamaEngine final : public Engine {
   EditOutcome truncate(Seat seat, Tokens keep) override;
   EditOutcome share_prefix(Seat from, Seat to, Tokens n) override;
   void clear(Seat seat) override;
+  Bytes range_bytes(Tokens n) const override;
   Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
-                                       std::vector<std::byte>& into) override;
+                                       ByteBuffer& into) override;
   Result<void, MoveFault> import_range(Seat seat, std::span<const std::byte> bytes) override;
-  Result<void, MoveFault> export_sequence(Seat seat, std::vector<std::byte>& into) override;
+  Result<void, MoveFault> export_sequence(Seat seat, ByteBuffer& into) override;
   Result<void, MoveFault> import_sequence(Seat seat, std::span<const std::byte> bytes) override;
 
  private:

@@ -100,11 +100,15 @@ void LlamaEngine::learn_range_format(const LlamaModel& model) {
   log_warn("this model's cells are written in a way that is not known: they cannot be moved");
 }
 
+Bytes LlamaEngine::range_bytes(Tokens n) const {
+  return Bytes(ranges_ ? static_cast<std::int64_t>(ranges_->size_of(n)) : 0);
+}
+
 Result<void, MoveFault> LlamaEngine::export_range(Seat seat, Tokens begin, Tokens end,
-                                                  std::vector<std::byte>& into) {
+                                                  ByteBuffer& into) {
   FERMATA_CHECK(Tokens(0) <= begin && begin < end && end <= position(seat), "no such range");
   if (!ranges_) return Err{MoveFault::unsupported};
-  into.resize(ranges_->size_of(end - begin));
+  if (!resize(into, ranges_->size_of(end - begin))) return Err{MoveFault::no_room};
   ranges_->write_header(into, begin, end);
   const auto state = std::span(into).subspan(RangeCodec::header_bytes);
   const ScratchGuard guard(memory());

@@ -21,6 +21,8 @@ class RangeCodec {
   static constexpr std::size_t header_bytes = 64;
   std::size_t size_of(Tokens cells) const { return header_bytes + shape_.state_bytes(cells); }
 
+  bool v_transposed() const { return shape_.v_transposed; }
+
   // REQUIRES: bytes.size() == size_of(end - begin).
   void write_header(std::span<std::byte> bytes, Tokens begin, Tokens end) const;
 

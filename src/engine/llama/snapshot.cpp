@@ -23,11 +23,11 @@ struct Header {
 
 }  // namespace
 
-Result<void, MoveFault> LlamaEngine::export_sequence(Seat seat, std::vector<std::byte>& into) {
+Result<void, MoveFault> LlamaEngine::export_sequence(Seat seat, ByteBuffer& into) {
   const Tokens tokens = position(seat);
   FERMATA_CHECK(tokens > Tokens(0), "a sequence of nothing");
   const std::size_t size = llama_state_seq_get_size(context_.get(), sequence(seat));
-  into.resize(sizeof(Header) + size);
+  if (!resize(into, sizeof(Header) + size)) return Err{MoveFault::no_room};
   const auto state = std::span(into).subspan(sizeof(Header));
   const std::size_t written = llama_state_seq_get_data(
       context_.get(), reinterpret_cast<std::uint8_t*>(state.data()), state.size(), sequence(seat));

@@ -35,7 +35,7 @@ TEST(FakeEngine, CellsBroughtFromTheWrongPlaceChangeTheReply) {
   Rig source;
   source.compute(Seat(0), "one two three");
   source.compute(Seat(1), "six two three");
-  std::vector<std::byte> right, wrong;
+  ByteBuffer right, wrong;
   ASSERT_TRUE(source.engine.export_range(Seat(0), Tokens(0), Tokens(4), right).ok());
   ASSERT_TRUE(source.engine.export_range(Seat(1), Tokens(0), Tokens(4), wrong).ok());
   Rig target;
@@ -51,7 +51,7 @@ TEST(FakeEngine, StampsTellTheShapeACellWasComputedIn) {
   rig.compute(Seat(0), "x");
   EXPECT_EQ(rig.engine.shape_stamps(Seat(0)), (std::vector<std::int32_t>{4, 4, 4, 4, 1}));
   // Moved bytes are exact: they keep it. Shared cells are the same cells.
-  std::vector<std::byte> bytes;
+  ByteBuffer bytes;
   ASSERT_TRUE(rig.engine.export_range(Seat(0), Tokens(3), Tokens(5), bytes).ok());
   ASSERT_EQ(rig.engine.share_prefix(Seat(0), Seat(1), Tokens(3)), EditOutcome::done);
   ASSERT_TRUE(rig.engine.import_range(Seat(1), bytes).ok());
@@ -189,7 +189,7 @@ TEST_F(FakeEngineDeathTest, EditsThatAreNone) {
   rig_.compute(Seat(1), "held too");
   EXPECT_DEATH((void)engine.share_prefix(Seat(0), Seat(1), Tokens(1)), "sharing into a seat");
   EXPECT_DEATH((void)engine.position(Seat(2)), "a seat that does not exist");
-  std::vector<std::byte> bytes;
+  ByteBuffer bytes;
   EXPECT_DEATH((void)engine.export_range(Seat(0), Tokens(2), Tokens(2), bytes), "no such range");
   EXPECT_DEATH((void)engine.export_range(Seat(0), Tokens(0), Tokens(5), bytes), "no such range");
   ASSERT_TRUE(engine.export_range(Seat(0), Tokens(1), Tokens(3), bytes).ok());

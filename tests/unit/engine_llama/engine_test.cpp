@@ -282,7 +282,7 @@ TEST(LlamaCancel, OneWhoStillWaitsKeepsTheUbatchGoing) {
 TEST(LlamaRanges, BytesDoNotDependOnTheNumberOfSeats) {
   const auto model = random_model(RandomModelKind::dense);
   const auto prompt = text(5, 40);
-  std::vector<std::vector<std::byte>> exports;
+  std::vector<ByteBuffer> exports;
   for (const std::int32_t seats : {1, 3, 8}) {
     const auto engine = build(*model, geometry(512, seats), one_thread());
     feed(*engine, Seat(seats - 1), prompt);
@@ -298,7 +298,7 @@ TEST(LlamaRanges, AnotherCacheTypeOrLayoutOfVIsForeign) {
   const auto prompt = text(6, 20);
   const auto engine = build(*model, geometry(512, 1), one_thread());
   feed(*engine, Seat(0), prompt);
-  std::vector<std::byte> bytes;
+  ByteBuffer bytes;
   ASSERT_TRUE(engine->export_range(Seat(0), Tokens(0), Tokens(20), bytes).ok());
   Geometry quantised = geometry(512, 1);
   quantised.cache_type_k = KvType::q8_0;
@@ -320,7 +320,7 @@ TEST(LlamaRanges, MoveWithoutFlashAttentionToo) {
   const auto from = build(*model, geometry(512, 2), options);
   const auto to = build(*model, geometry(1024, 1), options);
   feed(*from, Seat(1), text(7, 30));
-  std::vector<std::byte> bytes;
+  ByteBuffer bytes;
   ASSERT_TRUE(from->export_range(Seat(1), Tokens(0), Tokens(30), bytes).ok());
   ASSERT_TRUE(to->import_range(Seat(0), bytes).ok());
   const auto tail = text(8, 4);

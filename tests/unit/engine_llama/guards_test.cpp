@@ -127,7 +127,7 @@ TEST(ContextGuards, EveryCacheTypeComputes) {
     const RowGroup group{Seat(0), Tokens(0), text, nullptr, nullptr};
     GroupResult result;
     EXPECT_EQ((*built)->step({&group, 1}, {&result, 1}), StepOutcome::done) << name(type);
-    std::vector<std::byte> bytes;
+    ByteBuffer bytes;
     EXPECT_TRUE((*built)->export_range(Seat(0), Tokens(0), Tokens(20), bytes).ok()) << name(type);
   }
 }
@@ -508,12 +508,12 @@ TEST(RangeGuards, DamagedBytesNeverReachTheLibrary) {
   const RowGroup group{Seat(0), Tokens(0), text, nullptr, nullptr};
   GroupResult result;
   ASSERT_EQ(engine.step({&group, 1}, {&result, 1}), StepOutcome::done);
-  std::vector<std::byte> good;
+  ByteBuffer good;
   ASSERT_TRUE(engine.export_range(Seat(0), Tokens(0), Tokens(12), good).ok());
   Random random(6);
   int refused = 0;
   for (int round = 0; round < 3000; ++round) {
-    std::vector<std::byte> bad = good;
+    ByteBuffer bad = good;
     // Mostly where the structure is: headers, positions, layer heads.
     const std::int64_t end = round % 3 == 0 ? static_cast<std::int64_t>(bad.size()) - 1 : 300;
     for (std::int64_t n = random.between(1, 4); n > 0; --n) {

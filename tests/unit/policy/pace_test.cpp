@@ -131,5 +131,31 @@ RC_GTEST_PROP(PaceProperty, AllowanceIsNeverNoneNorMoreThanTheBatch, ()) {
   RC_ASSERT(rows >= Tokens(1) && rows <= batch_left);
 }
 
+TEST(CopyPace, CopiesTakeAThirtySecondOfTheTime) {
+  CopyPace pace;
+  EXPECT_EQ(pace.blocks(), 1) << "nothing is known: the first is tried";
+  Micros copying{0}, stepping{0};
+  for (int step = 0; step < 1000; ++step) {
+    pace.stepped(Micros(10'000));
+    stepping += Micros(10'000);
+    const std::int32_t blocks = pace.blocks();
+    EXPECT_LE(blocks, 1) << "no bursts of blocks that are longer than a share";
+    if (blocks == 0) continue;
+    pace.copied(Micros(1000) * blocks, blocks);
+    copying += Micros(1000) * blocks;
+  }
+  EXPECT_NEAR(static_cast<double>(copying.value) / static_cast<double>(stepping.value), 1.0 / 32,
+              0.002);
+}
+
+TEST(CopyPace, ShortBlocksBesideLongStepsComeSeveralAtATime) {
+  CopyPace pace;
+  pace.copied(Micros(100), 1);
+  pace.stepped(Micros(320'000));
+  EXPECT_GT(pace.blocks(), 50);
+  pace.copied(Micros(11'000), 64);
+  EXPECT_EQ(pace.blocks(), 0);
+}
+
 }  // namespace
 }  // namespace fermata::policy

@@ -1,8 +1,6 @@
 // Requests that leave the pool and come back: their text, their bill and what they leave behind.
 #include "support/scheduler_rig.h"
 
-#include <array>
-
 #include <gtest/gtest.h>
 
 namespace fermata {
@@ -182,32 +180,20 @@ TEST(Parking, WithoutItWhoFindsNoCellFailsAndTheOthersEnd) {
   EXPECT_LT(full, 4);
 }
 
-TEST(Parking, ImagesHoldExactlyWhatTheSeatHeld) {
-  const engine::fake::FakeModelSpec model;
-  engine::fake::FakeEngine engine(model, {.n_ctx = Tokens(64), .n_parallel = 2},
-                                  {.n_batch = Tokens(64), .n_ubatch = Tokens(16)});
-  kv::Pool pool(engine);
-  ASSERT_EQ(pool.take(Seat(0), Tokens(0)), Tokens(0));
-  const std::vector<TokenId> tokens{TokenId{5}, TokenId{6}, TokenId{7}};
-  const std::array<engine::RowGroup, 1> groups{{{.seat = Seat(0), .first = {}, .tokens = tokens}}};
-  std::array<engine::GroupResult, 1> results;
-  ASSERT_EQ(engine.step(groups, results), engine::StepOutcome::done);
-  pool.appended(Seat(0), tokens);
-  const auto stamps = engine.shape_stamps(Seat(0));
-
-  const kv::Image bare = pool.image(Seat(0), false);
-  EXPECT_EQ(bare.tokens, tokens);
-  EXPECT_EQ(bare.size(), Bytes(0));
-  const kv::Image image = pool.image(Seat(0), true);
-  EXPECT_GT(image.size(), Bytes(0));
-  pool.release(Seat(0), false, Micros(1));
-  EXPECT_EQ(pool.ledger().used(), Tokens(0));
-
-  ASSERT_EQ(pool.take(Seat(1), Tokens(0)), Tokens(0));
-  EXPECT_FALSE(pool.restore(Seat(1), bare));
-  ASSERT_TRUE(pool.restore(Seat(1), image));
-  EXPECT_EQ(pool.ledger().length(Seat(1)), Tokens(3));
-  EXPECT_EQ(engine.shape_stamps(Seat(1)), stamps);
+TEST(Parking, ASequenceThatIsParkedOftenIsCopiedOnceNotEveryTime) {
+  RigSpec spec = with_budget(std::nullopt);
+  spec.scheduler.preempt.every = Tokens(10);
+  spec.scheduler.block = Tokens(8);
+  spec.model.cost = {Micros(100), Micros(10), 0};
+  SchedulerRig rig(spec);
+  const auto client = rig.submit({.prompt = "far", .max_tokens = 200});
+  rig.run({client.get()});
+  EXPECT_EQ(client->text, solo_run({}, {.prompt = "far", .max_tokens = 200}).text);
+  EXPECT_GE(client->final->parking.swaps, 19);
+  EXPECT_GT(rig.scheduler().stats().blocks_mirrored.value(), 10U);
+  // Nineteen whole copies would be about two thousand tokens.
+  EXPECT_LT(rig.engine().exported(), Tokens(420));
+  EXPECT_EQ(rig.scheduler().stats().mirrored_bytes.value(), 0);
 }
 
 }  // namespace

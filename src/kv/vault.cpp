@@ -1,0 +1,153 @@
+#include "kv/vault.h"
+
+#include "base/check.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <xxhash.h>
+
+namespace fermata::kv {
+namespace {
+
+// Of buffers that hold nothing, kept for the next copy.
+constexpr Bytes spare_max{std::int64_t{256} << 20};
+constexpr std::size_t spares_max = 256;
+
+Bytes capacity(const ByteBuffer& buffer) {
+  return Bytes(static_cast<std::int64_t>(buffer.capacity()));
+}
+
+}  // namespace
+
+struct Piece::Stored {
+  ByteBuffer bytes;
+  std::uint64_t digest = 0;  // 0: may be stored a second time.
+  int parked = 0, mirrors = 0;
+};
+
+Piece::Piece(Piece&& other) noexcept
+    : vault_(std::exchange(other.vault_, nullptr)),
+      stored_(std::exchange(other.stored_, nullptr)),
+      hold_(other.hold_),
+      tokens_(other.tokens_) {}
+
+Piece& Piece::operator=(Piece&& other) noexcept {
+  if (this == &other) return *this;
+  let_go();
+  vault_ = std::exchange(other.vault_, nullptr);
+  stored_ = std::exchange(other.stored_, nullptr);
+  hold_ = other.hold_;
+  tokens_ = other.tokens_;
+  return *this;
+}
+
+Piece::~Piece() { let_go(); }
+
+std::span<const std::byte> Piece::bytes() const {
+  if (stored_ == nullptr) return {};
+  return stored_->bytes;
+}
+
+void Piece::hold_as(Hold hold) {
+  if (stored_ == nullptr || hold == hold_) return;
+  vault_->count(*stored_, -1);
+  --(hold_ == Hold::parked ? stored_->parked : stored_->mirrors);
+  ++(hold == Hold::parked ? stored_->parked : stored_->mirrors);
+  vault_->count(*stored_, 1);
+  hold_ = hold;
+}
+
+void Piece::let_go() {
+  if (stored_ == nullptr) return;
+  vault_->count(*stored_, -1);
+  --(hold_ == Hold::parked ? stored_->parked : stored_->mirrors);
+  if (stored_->parked + stored_->mirrors > 0) {
+    vault_->count(*stored_, 1);
+  } else {
+    vault_->release(*stored_);
+  }
+  stored_ = nullptr;
+}
+
+Vault::Vault(std::optional<Bytes> budget) : budget_(budget) {}
+
+Vault::~Vault() { FERMATA_CHECK(stored_.empty(), "pieces outlive their vault"); }
+
+ByteBuffer Vault::buffer(Bytes expected) {
+  auto best = spares_.end();
+  for (auto it = spares_.begin(); it != spares_.end(); ++it) {
+    if (capacity(*it) < expected) continue;
+    if (best == spares_.end() || capacity(*it) <= capacity(*best)) best = it;
+  }
+  // A much larger one would hide its size from the budget.
+  if (best == spares_.end() || capacity(*best) > expected + expected / 4) return {};
+  spare_ -= capacity(*best);
+  ByteBuffer out = std::move(*best);
+  spares_.erase(best);
+  return out;
+}
+
+void Vault::give_back(ByteBuffer buffer) {
+  if (buffer.capacity() == 0) return;
+  spare_ += capacity(buffer);
+  spares_.push_back(std::move(buffer));
+  const auto too_much = [this] {
+    return spares_.size() > spares_max || spare_ > spare_max ||
+           (budget_ && parked_ + mirrored_ + spare_ > *budget_);
+  };
+  while (!spares_.empty() && too_much()) {
+    spare_ -= capacity(spares_.front());
+    spares_.erase(spares_.begin());
+  }
+}
+
+Piece Vault::put(ByteBuffer bytes, Tokens tokens, Hold hold, bool once) {
+  FERMATA_CHECK(has_room(Bytes(static_cast<std::int64_t>(bytes.size()))), "over the budget");
+  const std::uint64_t digest = once ? XXH3_64bits(bytes.data(), bytes.size()) | 1U : 0;
+  Piece::Stored* stored = once ? find_equal(bytes, digest) : nullptr;
+  if (stored != nullptr) {
+    count(*stored, -1);
+    give_back(std::move(bytes));
+  } else {
+    auto made = std::make_unique<Piece::Stored>();
+    stored = made.get();
+    stored->bytes = std::move(bytes);
+    stored->digest = digest;
+    stored_.emplace(stored, std::move(made));
+    if (once) by_digest_.emplace(digest, stored);
+  }
+  ++(hold == Hold::parked ? stored->parked : stored->mirrors);
+  count(*stored, 1);
+  return {*this, *stored, hold, tokens};
+}
+
+Piece::Stored* Vault::find_equal(const ByteBuffer& bytes, std::uint64_t digest) {
+  const auto [first, last] = by_digest_.equal_range(digest);
+  for (auto it = first; it != last; ++it) {
+    const ByteBuffer& other = it->second->bytes;
+    if (other.size() == bytes.size() &&
+        std::memcmp(other.data(), bytes.data(), bytes.size()) == 0) {
+      return it->second;
+    }
+  }
+  return nullptr;
+}
+
+void Vault::count(const Piece::Stored& stored, int sign) {
+  const auto size = static_cast<std::int64_t>(stored.bytes.size());
+  (stored.parked > 0 ? parked_ : mirrored_) += Bytes(sign * size);
+}
+
+void Vault::release(Piece::Stored& stored) {
+  const auto [first, last] = by_digest_.equal_range(stored.digest);
+  const auto named = std::find_if(first, last, [&](const auto& e) { return e.second == &stored; });
+  if (named != last) by_digest_.erase(named);
+  const auto found = stored_.find(&stored);
+  ByteBuffer bytes = std::move(found->second->bytes);
+  stored_.erase(found);
+  give_back(std::move(bytes));
+}
+
+}  // namespace fermata::kv

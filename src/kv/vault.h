@@ -1,0 +1,88 @@
+// Exact bytes of cells outside the pool, in RAM: of parked sequences, and mirrors of running ones.
+// Counts them against one budget, stores equal blocks once, and keeps buffers for the next copy,
+// since memory that was touched before is filled several times faster.
+#pragma once
+
+#include "base/byte_buffer.h"
+#include "base/types.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace fermata::kv {
+
+enum class Hold : std::uint8_t {
+  mirror,  // Of a running sequence: a copy of what is in the cells too. May be dropped.
+  parked,  // The only copy.
+};
+
+class Vault;
+
+// A share of some stored bytes; they go with the last share. Move-only.
+class Piece {
+ public:
+  Piece() = default;
+  Piece(Piece&& other) noexcept;
+  Piece& operator=(Piece&& other) noexcept;
+  Piece(const Piece&) = delete;
+  Piece& operator=(const Piece&) = delete;
+  ~Piece();
+
+  std::span<const std::byte> bytes() const;
+  Tokens tokens() const { return tokens_; }
+  Bytes size() const { return Bytes(static_cast<std::int64_t>(bytes().size())); }
+  void hold_as(Hold hold);
+
+ private:
+  friend class Vault;
+  struct Stored;
+  Piece(Vault& vault, Stored& stored, Hold hold, Tokens tokens)
+      : vault_(&vault), stored_(&stored), hold_(hold), tokens_(tokens) {}
+  void let_go();
+
+  Vault* vault_ = nullptr;
+  Stored* stored_ = nullptr;
+  Hold hold_ = Hold::mirror;
+  Tokens tokens_;
+};
+
+// The scheduler thread's own. Outlives its pieces.
+class Vault {
+ public:
+  // No budget: no limit.
+  explicit Vault(std::optional<Bytes> budget);
+  ~Vault();
+  Vault(const Vault&) = delete;
+  Vault& operator=(const Vault&) = delete;
+
+  // For about so many bytes: one that was used before where there is one that fits.
+  ByteBuffer buffer(Bytes expected);
+  // Takes the buffer back for a later copy, within the budget and a fixed limit.
+  void give_back(ByteBuffer buffer);
+
+  // REQUIRES: has_room(the size of `bytes`). With `once`, bytes that are stored already are not
+  // stored again.
+  Piece put(ByteBuffer bytes, Tokens tokens, Hold hold, bool once);
+
+  Bytes parked() const { return parked_; }      // Of pieces that anybody holds as parked.
+  Bytes mirrored() const { return mirrored_; }  // Of all others.
+  bool has_room(Bytes more) const { return !budget_ || parked_ + mirrored_ + more <= *budget_; }
+
+ private:
+  friend class Piece;
+  void count(const Piece::Stored& stored, int sign);
+  void release(Piece::Stored& stored);
+  Piece::Stored* find_equal(const ByteBuffer& bytes, std::uint64_t digest);
+
+  const std::optional<Bytes> budget_;
+  Bytes parked_{0}, mirrored_{0}, spare_{0};
+  std::vector<ByteBuffer> spares_;  // The one given back last is at the end.
+  std::unordered_map<Piece::Stored*, std::unique_ptr<Piece::Stored>> stored_;
+  std::unordered_multimap<std::uint64_t, Piece::Stored*> by_digest_;
+};
+
+}  // namespace fermata::kv

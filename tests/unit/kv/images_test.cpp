@@ -1,0 +1,130 @@
+// Sequences leave the pool as images and come back; mirrors make the way out short.
+#include "engine/fake/fake_engine.h"
+#include "kv/pool.h"
+
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+namespace fermata::kv {
+namespace {
+
+constexpr Tokens block{8};
+
+class Images : public ::testing::Test {
+ protected:
+  explicit Images(std::optional<Bytes> budget = std::nullopt) : pool_(engine_, budget, block) {}
+
+  // Seats a sequence that holds the tokens first, first + 1, ...
+  void seat(std::int32_t number, std::int32_t first, std::size_t count) {
+    ASSERT_EQ(pool_.take(Seat(number), Tokens(0)), Tokens(0));
+    append(number, first, count);
+  }
+  void append(std::int32_t number, std::int32_t first, std::size_t count) {
+    std::vector<TokenId> tokens;
+    for (std::size_t i = 0; i < count; ++i) {
+      tokens.push_back(TokenId{first + static_cast<std::int32_t>(i)});
+    }
+    engine::RowGroup group;
+    group.seat = Seat(number);
+    group.first = engine_.position(Seat(number));
+    group.tokens = tokens;
+    engine::GroupResult result;
+    ASSERT_EQ(engine_.step({&group, 1}, {&result, 1}), engine::StepOutcome::done);
+    pool_.appended(Seat(number), tokens);
+  }
+
+  engine::fake::FakeEngine engine_{
+      {}, {.n_ctx = Tokens(128), .n_parallel = 3}, {.n_batch = Tokens(64), .n_ubatch = Tokens(64)}};
+  Pool pool_;
+};
+
+TEST_F(Images, HoldExactlyWhatTheSeatHeld) {
+  seat(0, 50, 3);
+  const auto stamps = engine_.shape_stamps(Seat(0));
+  Image bare = pool_.image(Seat(0), false);
+  EXPECT_EQ(bare.tokens.size(), 3U);
+  EXPECT_EQ(bare.size(), Bytes(0));
+  Image image = pool_.image(Seat(0), true);
+  EXPECT_EQ(image.size(), engine_.range_bytes(Tokens(3)));
+  EXPECT_EQ(pool_.vault().parked(), image.size());
+  pool_.release(Seat(0), false, Micros(1));
+  EXPECT_EQ(pool_.ledger().used(), Tokens(0));
+
+  ASSERT_EQ(pool_.take(Seat(1), Tokens(0)), Tokens(0));
+  EXPECT_EQ(pool_.restore(Seat(1), std::move(bare)), Tokens(0));
+  EXPECT_EQ(pool_.restore(Seat(1), std::move(image)), Tokens(3));
+  EXPECT_EQ(engine_.shape_stamps(Seat(1)), stamps);
+  EXPECT_EQ(pool_.vault().parked(), Bytes(0));
+}
+
+TEST_F(Images, AParkOfAMirroredSequenceCopiesOnlyItsTail) {
+  seat(0, 50, 20);
+  ASSERT_TRUE(pool_.mirror_next(Seat(0)));
+  ASSERT_TRUE(pool_.mirror_next(Seat(0)));
+  EXPECT_EQ(pool_.mirrored(Seat(0)), Tokens(16));
+  EXPECT_EQ(pool_.vault().mirrored(), engine_.range_bytes(Tokens(16)));
+  append(0, 90, 2);
+  const Tokens before = engine_.exported();
+  Image image = pool_.image(Seat(0), true);
+  EXPECT_EQ(engine_.exported() - before, Tokens(6));
+  EXPECT_EQ(pool_.vault().mirrored(), Bytes(0));
+  EXPECT_EQ(pool_.vault().parked(), engine_.range_bytes(Tokens(22)));
+  const auto stamps = engine_.shape_stamps(Seat(0));
+  pool_.release(Seat(0), false, Micros(1));
+
+  ASSERT_EQ(pool_.take(Seat(2), Tokens(0)), Tokens(0));
+  ASSERT_EQ(pool_.restore(Seat(2), std::move(image)), Tokens(22));
+  EXPECT_EQ(engine_.shape_stamps(Seat(2)), stamps);
+  // What is left is a mirror again, without the short tail.
+  EXPECT_EQ(pool_.mirrored(Seat(2)), Tokens(16));
+  EXPECT_EQ(pool_.vault().mirrored(), engine_.range_bytes(Tokens(16)));
+  pool_.release(Seat(2), true, Micros(2));
+  EXPECT_EQ(pool_.vault().mirrored(), Bytes(0)) << "an idle seat keeps cells, no copies";
+}
+
+TEST_F(Images, AnUnmirroredParkMirrorsTheWholeWhenItIsBack) {
+  seat(0, 50, 20);
+  Image image = pool_.image(Seat(0), true);
+  pool_.release(Seat(0), false, Micros(1));
+  ASSERT_EQ(pool_.take(Seat(0), Tokens(0)), Tokens(0));
+  ASSERT_EQ(pool_.restore(Seat(0), std::move(image)), Tokens(20));
+  EXPECT_EQ(pool_.mirrored(Seat(0)), Tokens(20));
+  append(0, 90, 10);
+  ASSERT_TRUE(pool_.mirror_next(Seat(0)));
+  EXPECT_EQ(pool_.mirrored(Seat(0)), Tokens(24)) << "blocks end at multiples of their size";
+}
+
+TEST_F(Images, SequencesThatShareCellsShareTheirCopies) {
+  seat(0, 50, 16);
+  ASSERT_EQ(pool_.take_shared(Seat(1), Seat(0), Tokens(8)), Tokens(8));
+  append(1, 90, 8);
+  for (const int number : {0, 1}) {
+    ASSERT_TRUE(pool_.mirror_next(Seat(number)));
+    ASSERT_TRUE(pool_.mirror_next(Seat(number)));
+  }
+  EXPECT_EQ(pool_.vault().mirrored(), engine_.range_bytes(Tokens(24)));
+}
+
+class TightImages : public Images {
+ protected:
+  TightImages() : Images(Bytes(24 * 20)) {}  // For 20 tokens.
+};
+
+TEST_F(TightImages, MirrorsOfOthersMakeRoomForAPark) {
+  seat(0, 50, 16);
+  seat(1, 90, 16);
+  ASSERT_TRUE(pool_.mirror_next(Seat(0)));
+  ASSERT_TRUE(pool_.mirror_next(Seat(0)));
+  EXPECT_FALSE(pool_.mirror_next(Seat(1))) << "mirrors do not push each other out";
+  const Image image = pool_.image(Seat(1), true);
+  EXPECT_FALSE(image.pieces.empty());
+  EXPECT_EQ(pool_.mirrored(Seat(0)), Tokens(0));
+  EXPECT_EQ(pool_.vault().mirrored(), Bytes(0));
+  const Image second = pool_.image(Seat(0), true);
+  EXPECT_TRUE(second.pieces.empty()) << "parked bytes stay";
+  EXPECT_EQ(pool_.vault().parked(), image.size());
+}
+
+}  // namespace
+}  // namespace fermata::kv

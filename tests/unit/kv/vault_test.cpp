@@ -1,0 +1,89 @@
+// Bytes outside the pool: counted once, within the budget, in buffers that are used again.
+#include "kv/vault.h"
+
+#include <gtest/gtest.h>
+
+namespace fermata::kv {
+namespace {
+
+ByteBuffer filled(std::size_t size, char with) {
+  return ByteBuffer(size, static_cast<std::byte>(with));
+}
+
+Piece put(Vault& vault, std::size_t size, char with, Hold hold, bool once = false) {
+  return vault.put(filled(size, with), Tokens(4), hold, once);
+}
+
+TEST(Vault, CountsParkedBytesAndMirrorsApartUntilTheyGo) {
+  Vault vault{std::nullopt};
+  {
+    const Piece parked = put(vault, 100, 'a', Hold::parked);
+    Piece mirror = put(vault, 40, 'b', Hold::mirror);
+    EXPECT_EQ(vault.parked(), Bytes(100));
+    EXPECT_EQ(vault.mirrored(), Bytes(40));
+    EXPECT_EQ(mirror.bytes()[0], std::byte{'b'});
+    mirror.hold_as(Hold::parked);
+    EXPECT_EQ(vault.parked(), Bytes(140));
+    EXPECT_EQ(vault.mirrored(), Bytes(0));
+    const Piece moved = std::move(mirror);
+    EXPECT_EQ(vault.parked(), Bytes(140));
+  }
+  EXPECT_EQ(vault.parked(), Bytes(0));
+  EXPECT_EQ(vault.mirrored(), Bytes(0));
+}
+
+TEST(Vault, EqualBlocksAreStoredOnceAndChargedToTheParkedOne) {
+  Vault vault{Bytes(150)};
+  Piece first = put(vault, 100, 'a', Hold::mirror, true);
+  {
+    Piece second = put(vault, 50, 'a', Hold::mirror, true);  // Equal bytes, another length.
+    EXPECT_EQ(vault.mirrored(), Bytes(150));
+  }
+  Vault roomy{Bytes(200)};
+  Piece a = put(roomy, 100, 'a', Hold::mirror, true);
+  Piece b = put(roomy, 100, 'a', Hold::mirror, true);
+  EXPECT_EQ(roomy.mirrored(), Bytes(100));
+  b.hold_as(Hold::parked);
+  EXPECT_EQ(roomy.parked(), Bytes(100));
+  EXPECT_EQ(roomy.mirrored(), Bytes(0));
+  a = Piece();
+  EXPECT_EQ(roomy.parked(), Bytes(100));
+  EXPECT_EQ(b.bytes()[99], std::byte{'a'});
+  b = Piece();
+  EXPECT_TRUE(roomy.has_room(Bytes(200)));
+  const Piece again = put(roomy, 100, 'a', Hold::mirror, true);  // The first is forgotten.
+  EXPECT_EQ(roomy.mirrored(), Bytes(100));
+}
+
+TEST(Vault, NeverTakesMoreThanItsBudget) {
+  Vault vault{Bytes(100)};
+  const Piece most = put(vault, 90, 'a', Hold::parked);
+  EXPECT_TRUE(vault.has_room(Bytes(10)));
+  EXPECT_FALSE(vault.has_room(Bytes(11)));
+  EXPECT_DEATH((void)put(vault, 11, 'b', Hold::mirror), "over the budget");
+}
+
+TEST(Vault, ABufferIsUsedAgainForACopyOfItsSize) {
+  Vault vault{std::nullopt};
+  const std::byte* memory = nullptr;
+  {
+    const Piece piece = put(vault, 5000, 'a', Hold::parked);
+    memory = piece.bytes().data();
+  }
+  EXPECT_EQ(vault.buffer(Bytes(100)).capacity(), 0U) << "far too large: it would hide its size";
+  ByteBuffer again = vault.buffer(Bytes(4900));
+  EXPECT_EQ(again.data(), memory);
+  EXPECT_EQ(vault.buffer(Bytes(4900)).capacity(), 0U);
+}
+
+TEST(Vault, SparesDoNotEatTheBudget) {
+  Vault vault{Bytes(10'000)};
+  vault.give_back(filled(6000, 'a'));
+  const Piece piece = put(vault, 8000, 'b', Hold::parked);
+  vault.give_back(filled(100, 'c'));  // The older one has to go.
+  EXPECT_EQ(vault.buffer(Bytes(6000)).capacity(), 0U);
+  EXPECT_GT(vault.buffer(Bytes(100)).capacity(), 0U);
+}
+
+}  // namespace
+}  // namespace fermata::kv
