@@ -14,6 +14,9 @@
 namespace fermata::engine::llama {
 namespace {
 
+// Logits in all, of a step: fewer are gone through sooner than another thread wakes up.
+constexpr std::int64_t parallel_from = 1 << 16;
+
 bool is_cancelled(const RowGroup& group) {
   return group.cancelled != nullptr && group.cancelled->load(std::memory_order_relaxed);
 }
@@ -68,8 +71,8 @@ Result<std::unique_ptr<Engine>, BuildFault> build_engine(const LlamaModel& model
       return Err{BuildFault{"no context of " + std::to_string(wanted.n_ctx.value) +
                             " cells can be made: " + errors.reason("the library gives no reason")}};
     }
-    return std::unique_ptr<Engine>(
-        std::make_unique<LlamaEngine>(model, std::move(pools), std::move(context), wanted));
+    return std::unique_ptr<Engine>(std::make_unique<LlamaEngine>(
+        model, std::move(pools), std::move(context), wanted, options));
   } catch (const std::exception& e) {
     return Err{BuildFault{std::string("no context can be made: ") + e.what()}};
   }
@@ -85,7 +88,7 @@ std::uint64_t next_snapshot_mark() {
 }  // namespace
 
 LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_context_ptr context,
-                         const Geometry& geometry)
+                         const Geometry& geometry, const EngineOptions& options)
     : kind_(model.info().kind),
       sliding_window_(model.info().sliding_window),
       n_vocab_(model.info().n_vocab),
@@ -93,7 +96,8 @@ LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_conte
       pools_(std::move(pools)),
       context_(std::move(context)),
       snapshot_mark_(next_snapshot_mark()),
-      batch_(static_cast<std::int32_t>(llama_n_ubatch(context_.get()))) {
+      batch_(static_cast<std::int32_t>(llama_n_ubatch(context_.get()))),
+      samplers_(std::min(sensible_threads(options.threads), geometry.n_parallel) - 1) {
   pools_.attach(context_.get());
   geometry_.n_ctx = Tokens(llama_n_ctx(context_.get()));
   limits_ = EngineLimits{
@@ -123,6 +127,7 @@ LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_conte
   const auto seats = static_cast<std::size_t>(limits_.seats);
   slices_.reserve(seats);
   cancelling_.reserve(seats);
+  sampling_.reserve(seats);
 }
 
 LlamaEngine::~LlamaEngine() = default;
@@ -247,17 +252,28 @@ void LlamaEngine::account(std::span<const RowGroup> groups, std::span<GroupResul
 }
 
 void LlamaEngine::sample(std::span<const RowGroup> groups, std::span<GroupResult> results) {
+  sampling_.clear();
   for (const Slice& slice : slices_) {
     const RowGroup& group = groups[slice.group];
-    GroupResult& result = results[slice.group];
-    if (group.sampler == nullptr ||
-        result.computed.value < static_cast<std::int64_t>(group.tokens.size())) {
-      continue;
-    }
+    const auto total = static_cast<std::int64_t>(group.tokens.size());
+    if (group.sampler == nullptr || results[slice.group].computed.value < total) continue;
     auto* sampler = dynamic_cast<LlamaSampler*>(group.sampler);
     FERMATA_CHECK(sampler != nullptr, "a sampler of another engine");
-    result.sampled = sampler->sample(context_.get(), slice.last_row);
+    sampling_.push_back({sampler, slice.group, slice.last_row});
+  }
+  // The first look at the logits waits for them and may put them in order; later ones only read.
+  for (const Sampling& each : sampling_) (void)llama_get_logits_ith(context_.get(), each.row);
+  const auto one = [&](std::size_t i) {
+    GroupResult& result = results[sampling_[i].group];
+    result.sampled = sampling_[i].sampler->sample(context_.get(), sampling_[i].row);
     result.sampler_failed = !result.sampled.has_value();
+  };
+  const bool worth_it = sampling_.size() > 1 &&
+                        static_cast<std::int64_t>(sampling_.size()) * n_vocab_ >= parallel_from;
+  if (worth_it) {
+    samplers_.run(sampling_.size(), one);
+  } else {
+    for (std::size_t i = 0; i < sampling_.size(); ++i) one(i);
   }
 }
 

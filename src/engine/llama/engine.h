@@ -1,10 +1,12 @@
 // One context of libllama. See engine/engine.h for the contract.
 #pragma once
 
+#include "base/crew.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/llama/model.h"
 #include "engine/llama/range_codec.h"
+#include "engine/llama/sampler.h"
 #include "engine/llama/threadpool.h"
 #include "engine/model.h"
 
@@ -41,7 +43,7 @@ class Batch {
 class LlamaEngine final : public Engine {
  public:
   LlamaEngine(const LlamaModel& model, Threadpools pools, llama_context_ptr context,
-              const Geometry& geometry);
+              const Geometry& geometry, const EngineOptions& options);
   ~LlamaEngine() override;
 
   MemoryKind memory_kind() const override { return kind_; }
@@ -67,6 +69,11 @@ class LlamaEngine final : public Engine {
     std::size_t group;
     Tokens count;
     std::int32_t last_row;  // Of the batch.
+  };
+  struct Sampling {
+    LlamaSampler* sampler;
+    std::size_t group;
+    std::int32_t row;
   };
   enum class CallOutcome : std::uint8_t { done, no_room, aborted, broken };
 
@@ -99,6 +106,8 @@ class LlamaEngine final : public Engine {
   Batch batch_;
   std::vector<Slice> slices_;                         // Of the running call.
   std::vector<const std::atomic<bool>*> cancelling_;  // Of the running call; empty: never abort.
+  std::vector<Sampling> sampling_;                    // Of the call that just ran.
+  Crew samplers_;
 };
 
 }  // namespace fermata::engine::llama

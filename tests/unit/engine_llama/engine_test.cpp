@@ -366,5 +366,38 @@ TEST(LlamaThreads, ManyThreadsAndTwoPoolsWork) {
   EXPECT_TRUE(model->build(geometry(512, 1), options).ok());
 }
 
+TEST(LlamaEngine, SamplersThatRunSideBySideEachTakeTheirOwnRow) {
+  constexpr std::int32_t seats = 64;
+  auto model = random_model(RandomModelKind::dense);
+  ASSERT_GE(seats * model->info().n_vocab, 1 << 16) << "too little for more than one thread";
+  EngineOptions options = one_thread(512);
+  options.threads = 2;
+  const auto together = build(*model, geometry(1024, seats), options);
+  const auto alone = build(*model, geometry(256, 1), options);
+  SamplingParams params;
+  params.temperature = 0.0F;
+  params.n_probs = 1;
+  std::vector<std::unique_ptr<Sampler>> samplers;
+  std::vector<std::vector<TokenId>> texts;
+  std::vector<RowGroup> groups;
+  for (std::int32_t s = 0; s < seats; ++s) {
+    samplers.push_back(tiny_vocabulary()->make_sampler(params, {}).value());
+    texts.push_back(text(static_cast<std::uint64_t>(s) + 1, 5));
+  }
+  for (std::int32_t s = 0; s < seats; ++s) {
+    const auto i = static_cast<std::size_t>(s);
+    groups.push_back({Seat(s), Tokens(0), texts[i], samplers[i].get(), nullptr});
+  }
+  std::vector<GroupResult> results(groups.size());
+  ASSERT_EQ(together->step(groups, results), StepOutcome::done);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    ASSERT_TRUE(results[i].sampled);
+    alone->clear(Seat(0));
+    const Sampled own = feed(*alone, Seat(0), texts[i]);
+    EXPECT_EQ(results[i].sampled->token, own.token) << "row " << i;
+    EXPECT_NEAR(results[i].sampled->logprob, own.logprob, 0.01F);
+  }
+}
+
 }  // namespace
 }  // namespace fermata::engine::llama
