@@ -40,6 +40,7 @@ const std::vector<Workload>& workloads() {
        run_decode},
       {"decode-tiny", "the same with the default model; good: 0.90 and more", run_decode_tiny},
       {"itl", "p99 gap of 7 streams beside a long prompt, in steps; good: 3 and less", run_itl},
+      {"park", "out of the pool and back, over a plain copy; good: 0.80 and more", run_park},
       {"start", "process start to first token, over 500 ms; good: 1 and less", run_start},
   };
   return all;

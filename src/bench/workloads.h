@@ -26,6 +26,7 @@ const std::vector<Workload>& workloads();
 Result<Json, std::string> run_decode(const BenchOptions& options);
 Result<Json, std::string> run_decode_tiny(const BenchOptions& options);
 Result<Json, std::string> run_itl(const BenchOptions& options);
+Result<Json, std::string> run_park(const BenchOptions& options);
 Result<Json, std::string> run_start(const BenchOptions& options);
 
 }  // namespace fermata::bench

@@ -3,6 +3,7 @@
 #include "base/check.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -14,6 +15,13 @@ namespace {
 // Of buffers that hold nothing, kept for the next copy.
 constexpr Bytes spare_max{std::int64_t{256} << 20};
 constexpr std::size_t spares_max = 256;
+
+// Up to an eighth more, so that a tail that grew by some tokens finds the buffer of the last one.
+std::size_t rounded(Bytes bytes) {
+  const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes.value, 1));
+  const std::size_t grain = std::max<std::size_t>(std::bit_floor(size) / 8, 64);
+  return (size + grain - 1) / grain * grain;
+}
 
 Bytes capacity(const ByteBuffer& buffer) {
   return Bytes(static_cast<std::int64_t>(buffer.capacity()));
@@ -82,7 +90,11 @@ ByteBuffer Vault::buffer(Bytes expected) {
     if (best == spares_.end() || capacity(*it) <= capacity(*best)) best = it;
   }
   // A much larger one would hide its size from the budget.
-  if (best == spares_.end() || capacity(*best) > expected + expected / 4) return {};
+  if (best == spares_.end() || capacity(*best) > expected + expected / 4) {
+    ByteBuffer fresh;
+    if (expected > Bytes(0)) (void)resize(fresh, rounded(expected));
+    return fresh;
+  }
   spare_ -= capacity(*best);
   ByteBuffer out = std::move(*best);
   spares_.erase(best);

@@ -37,7 +37,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     # Of engine it uses the chat front alone: templates, tokens, tool calls.
     "api": {"reconfigure", "scheduler", "engine", "settings", "core", "metrics", "base"},
     "http": {"api", "metrics", "base"},
-    "bench": {"engine", "engine/llama", "core", "base"},
+    "bench": {"kv", "engine", "engine/llama", "core", "base"},
 }
 MAY_INCLUDE["app"] = set(MAY_INCLUDE)
 
