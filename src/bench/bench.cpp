@@ -40,7 +40,13 @@ const std::vector<Workload>& workloads() {
        run_decode},
       {"decode-tiny", "the same with the default model; good: 0.90 and more", run_decode_tiny},
       {"itl", "p99 gap of 7 streams beside a long prompt, in steps; good: 3 and less", run_itl},
+      {"overcommit", "8 streams in a pool for 4, over 4 at a time; good: 0.95 and more",
+       run_overcommit},
       {"park", "out of the pool and back, over a plain copy; good: 0.80 and more", run_park},
+      {"untouched", "p99 gap of a stream beside parks, over undisturbed; good: 1.5 and less",
+       run_untouched},
+      {"idle", "streams with nothing parked, over --no-preempt; good: 0.99 and more", run_idle},
+      {"timeline", "when each of 8 streams had its tokens, for tools/plot-timeline", run_timeline},
       {"start", "process start to first token, over 500 ms; good: 1 and less", run_start},
   };
   return all;

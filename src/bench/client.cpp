@@ -2,6 +2,9 @@
 
 #include "base/clock.h"
 
+#include <thread>
+#include <utility>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
@@ -19,6 +22,8 @@ void take_events(std::string& text, Micros now, StreamFigures& figures) {
   for (std::size_t end = text.find("\n\n"); end != std::string::npos; end = text.find("\n\n")) {
     const std::string event = text.substr(0, end);
     text.erase(0, end + 2);
+    if (event == ": preempted") figures.parked.push_back(now);
+    if (event == ": resumed") figures.resumed.push_back(now);
     if (!event.starts_with("data: {")) continue;
     if (event.find("\"stop\":true") != std::string::npos) {
       figures.last = Json::parse(event.substr(6), nullptr, false);
@@ -66,6 +71,33 @@ Result<StreamFigures, std::string> stream_completion(int port, const Json& body,
     return Err(std::string("the stream ended without its final event"));
   }
   return figures;
+}
+
+Result<std::vector<StreamFigures>, std::string> stream_completions(
+    int port, const std::vector<Json>& bodies) {
+  std::vector<Result<StreamFigures, std::string>> results(bodies.size(),
+                                                          Err(std::string("not run")));
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
+      threads.emplace_back([&, i] { results[i] = stream_completion(port, bodies[i]); });
+    }
+  }
+  std::vector<StreamFigures> out;
+  for (auto& result : results) {
+    if (!result) return Err(result.error());
+    out.push_back(std::move(*result));
+  }
+  return out;
+}
+
+Json plain_request(int number, int tokens) {
+  return {{"prompt", std::vector<int>(32, 300 + number)},
+          {"n_predict", tokens},
+          {"return_tokens", true},
+          {"temperature", 0},
+          {"ignore_eos", true},
+          {"cache_prompt", false}};
 }
 
 }  // namespace fermata::bench

@@ -12,9 +12,17 @@
 namespace fermata::bench {
 
 struct StreamFigures {
-  std::vector<Micros> events;  // When each token's event arrived, on the steady clock.
-  Json last;                   // The final event; null when `stop` came first.
+  std::vector<Micros> events;           // When each token's event arrived, on the steady clock.
+  std::vector<Micros> parked, resumed;  // When it was told so.
+  Json last;                            // The final event; null when `stop` came first.
 };
+
+// Several at once, each in a thread of its own. Error: of the first that failed.
+Result<std::vector<StreamFigures>, std::string> stream_completions(int port,
+                                                                   const std::vector<Json>& bodies);
+
+// A completion of exactly so many tokens after a short prompt of its own. REQUIRES: number < 900.
+Json plain_request(int number, int tokens);
 
 // Streams POST /completion and waits for its end, or leaves at the first event after `stop`.
 // Thread-safe. Error: one line.

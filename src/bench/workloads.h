@@ -26,7 +26,11 @@ const std::vector<Workload>& workloads();
 Result<Json, std::string> run_decode(const BenchOptions& options);
 Result<Json, std::string> run_decode_tiny(const BenchOptions& options);
 Result<Json, std::string> run_itl(const BenchOptions& options);
+Result<Json, std::string> run_overcommit(const BenchOptions& options);
 Result<Json, std::string> run_park(const BenchOptions& options);
+Result<Json, std::string> run_untouched(const BenchOptions& options);
+Result<Json, std::string> run_idle(const BenchOptions& options);
+Result<Json, std::string> run_timeline(const BenchOptions& options);
 Result<Json, std::string> run_start(const BenchOptions& options);
 
 }  // namespace fermata::bench
