@@ -38,6 +38,11 @@ Json parking_fields(bool is_parked, std::int32_t swaps, std::int32_t recomputes,
           {"preempt_mode", std::move(mode)}};
 }
 
+Json park_mode(const scheduler::ParkedStatus& parked) {
+  if (parked.is_queued) return nullptr;
+  return parked.is_swapped ? "swap" : "recompute";
+}
+
 // A request that waits out of the pool, as an entry behind the slots.
 Json parked_json(const scheduler::ParkedStatus& parked, const engine::EngineLimits& limits) {
   Json out = {{"id", -1},
@@ -49,8 +54,8 @@ Json parked_json(const scheduler::ParkedStatus& parked, const engine::EngineLimi
               {"next_token", Json::array({{{"has_next_token", true},
                                            {"n_remain", parked.remaining.value},
                                            {"n_decoded", parked.predicted.value}}})}};
-  out.update(parking_fields(true, parked.swaps, parked.recomputes,
-                            parked.is_swapped ? "swap" : "recompute"));
+  out.update(parking_fields(true, parked.swaps, parked.recomputes, park_mode(parked)));
+  out["is_held"] = parked.is_held;
   return out;
 }
 
@@ -130,6 +135,8 @@ void write_parking(Exposition& out, const scheduler::SchedulerStats& stats) {
             static_cast<double>(stats.parked.value()));
   out.gauge("llamacpp:preempt_ram_bytes", "RAM that parked requests hold.",
             static_cast<double>(stats.parked_bytes.value()));
+  out.gauge("fermata_requests_held", "Requests that an operator keeps out of the pool.",
+            static_cast<double>(stats.held.value()));
 }
 
 void write_own_names(Exposition& out, const scheduler::SchedulerStats& stats,

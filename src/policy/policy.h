@@ -21,6 +21,16 @@ enum class ParkMode : std::uint8_t {
   recompute,  // Its tokens wait; its cells are computed again.
 };
 
+enum class ParkReason : std::uint8_t {
+  pressure,  // The next step's rows did not fit.
+  forced,    // PreemptOptions::every.
+  rotation,  // It had its turn, and somebody has waited long.
+  priority,  // Somebody of higher priority needs its place.
+  unread,    // Its client does not read, and somebody waits.
+  manual,    // An operator holds it.
+};
+inline constexpr std::size_t park_reasons = 6;
+
 // Who is parked first when cells run out.
 enum class Victim : std::uint8_t { smallest, youngest, oldest, largest };
 
@@ -56,6 +66,7 @@ struct WaitingView {
   std::int32_t priority = 0;
   std::optional<Seat> seat;              // Only this one will do.
   std::span<const PrefixView> prefixes;  // By seat; empty: not looked at in this tick.
+  bool held = false;                     // By an operator: not to be admitted.
 };
 
 struct RunningView {
@@ -70,6 +81,7 @@ struct RunningView {
   std::int32_t parks = 0;
   bool replaying = false;
   std::int32_t priority = 0;
+  bool held = false;  // By an operator: to be parked.
 };
 
 struct ParkedView {
@@ -82,6 +94,7 @@ struct ParkedView {
   Micros parked_at;
   bool blocked = false;
   std::int32_t priority = 0;
+  bool held = false;  // By an operator: not to be resumed.
 };
 
 // Measured on this machine; 0: not known yet.
@@ -119,6 +132,7 @@ struct View {
 struct Park {
   std::size_t running;  // Index into View::running.
   ParkMode mode;
+  ParkReason reason = ParkReason::pressure;
 };
 
 struct Resume {

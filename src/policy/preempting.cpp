@@ -33,10 +33,11 @@ class Draft {
   }
 
   void force_parks() {
-    if (view_.preempt.every <= Tokens(0)) return;
     for (std::size_t i = 0; i < view_.running.size(); ++i) {
       const RunningView& running = view_.running[i];
-      if (running.phase == Phase::decode && running.since_start >= view_.preempt.every) park(i);
+      if (running.held) park(i, ParkReason::manual);
+      if (view_.preempt.every <= Tokens(0) || running.phase != Phase::decode) continue;
+      if (running.since_start >= view_.preempt.every) park(i, ParkReason::forced);
     }
   }
 
@@ -46,7 +47,7 @@ class Draft {
       if (evict_one(std::nullopt)) continue;
       const std::optional<std::size_t> victim = pick_victim();
       if (!victim) return;
-      park(*victim);
+      park(*victim, ParkReason::pressure);
     }
   }
 
@@ -54,7 +55,7 @@ class Draft {
   bool resume() {
     for (std::size_t p : resume_order()) {
       const ParkedView& parked = view_.parked[p];
-      if (parked.blocked) continue;
+      if (parked.blocked || parked.held) continue;
       if (parked.seat && seats_.use(*parked.seat) == SeatUse::busy) continue;
       if (resume_one(p)) continue;
       stuck_ = p;
@@ -65,6 +66,7 @@ class Draft {
 
   bool admit() {
     for (const WaitingView& waiting : view_.waiting) {
+      if (waiting.held) continue;
       if (waiting.seat && seats_.use(*waiting.seat) == SeatUse::busy) continue;
       if (waiting.prefixes.empty()) return false;  // More than there are seats.
       bool admitted = false;
@@ -101,7 +103,8 @@ class Draft {
       if (seats_.lends(running.seat)) continue;  // Somebody was just seated on its cells.
       if (!best || rank(i) < rank(*best)) best = i;
     }
-    if (best) park(*best);
+    if (!best) return;
+    park(*best, view_.running[*best].blocked ? ParkReason::unread : ParkReason::rotation);
   }
 
   // Cells that are free for certain once the plan is applied. Where seats share cells with each
@@ -186,7 +189,7 @@ class Draft {
     return oldest.has_value();
   }
 
-  void park(std::size_t i) {
+  void park(std::size_t i, ParkReason reason) {
     const RunningView& running = view_.running[i];
     if (left_[i]) return;
     left_[i] = true;
@@ -195,7 +198,7 @@ class Draft {
     const Tokens cells = seats_.view(running.seat).length;
     seats_.empty(running.seat);
     if (view_.preempt.enabled) {
-      plan_.park.push_back({i, mode_for(cells)});
+      plan_.park.push_back({i, mode_for(cells), reason});
     } else {
       plan_.fail.push_back(i);
     }

@@ -15,7 +15,7 @@ void Scheduler::view_parked() {
         {request.id, sequence->computed(), sequence->rows_left(),
          sequence->image().bytes.empty() ? policy::ParkMode::recompute : policy::ParkMode::swap,
          request.seat, sequence->remaining(), sequence->parked_at(),
-         !sequence->channel().has_room(), request.priority});
+         !sequence->channel().has_room(), request.priority, sequence->is_held()});
   }
 }
 
@@ -56,13 +56,21 @@ void Scheduler::forget_image(const Sequence& sequence) { parked_bytes_ -= sequen
 void Scheduler::publish_parked(Status& status) {
   stats_.parked.set(static_cast<std::int64_t>(parked_.size()));
   stats_.parked_bytes.set(parked_bytes_.value);
+  std::int64_t held = 0;
   status.parked.clear();
-  for (const auto& sequence : parked_) {
-    const Parking& parking = sequence->parking();
-    status.parked.push_back({sequence->shared_request(), sequence->computed(),
-                             sequence->predicted(), sequence->remaining(), parking.swaps,
-                             parking.recomputes, sequence->park_mode() == policy::ParkMode::swap});
+  for (const auto* list : {&parked_, &waiting_}) {
+    const bool queued = list == &waiting_;
+    for (const auto& sequence : *list) {
+      held += sequence->is_held();
+      if (queued && !sequence->is_held()) continue;
+      const Parking& parking = sequence->parking();
+      const bool swapped = !queued && sequence->park_mode() == policy::ParkMode::swap;
+      status.parked.push_back({sequence->shared_request(), sequence->computed(),
+                               sequence->predicted(), sequence->remaining(), parking.swaps,
+                               parking.recomputes, swapped, sequence->is_held(), queued});
+    }
   }
+  stats_.held.set(held);
 }
 
 }  // namespace fermata::scheduler

@@ -31,6 +31,7 @@ struct SchedulerStats {
   Counter seats_evicted;
   Counter parks_swap, parks_recompute, resumes, recomputed_tokens;
   Gauge parked, parked_bytes;
+  Gauge held;        // Parked or queued, by an operator.
   Gauge tokens_max;  // The longest sequence so far.
 };
 
@@ -49,13 +50,15 @@ struct ParkedStatus {
   Tokens cells, predicted, remaining;
   std::int32_t swaps = 0, recomputes = 0;
   bool is_swapped = false;  // The last park kept its bytes.
+  bool is_held = false;     // By an operator.
+  bool is_queued = false;   // It was never in the pool: held while it waited.
 };
 
 struct Status {
   Geometry geometry;
   engine::EngineLimits limits;
   std::vector<SeatStatus> seats;     // By number.
-  std::vector<ParkedStatus> parked;  // In order of parking.
+  std::vector<ParkedStatus> parked;  // In order of parking; then the held ones of the queue.
   std::int64_t n_processing = 0;
   std::int64_t n_waiting = 0;
   Tokens cells_used;

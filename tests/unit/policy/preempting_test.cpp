@@ -57,6 +57,10 @@ class Scene {
     waiting_.push_back(waiting);
   }
 
+  void hold_waiting(std::size_t i) { waiting_[i].held = true; }
+  void hold_parked(std::size_t i) { parked_[i].held = true; }
+  void hold_running(std::size_t i) { running_[i].held = true; }
+
   View& view() { return view_; }
   const Plan& plan() {
     view_.cells = Tokens(cells_);
@@ -334,6 +338,49 @@ TEST(Preempting, WhoHasNotReadForLongGivesWayToOneThatWaits) {
   EXPECT_EQ(scene.parks(), Seats{});
   silent.blocked_for = Micros(2'000'000);
   EXPECT_EQ(scene.parks(), Seats{0});
+}
+
+TEST(Preempting, WhoIsHeldLeavesAndStaysOut) {
+  Scene scene(100);
+  scene.decoding(0, 20);
+  scene.decoding(1, 30).held = true;
+  EXPECT_EQ(scene.parks(), Seats{1}) << "though there is room";
+  EXPECT_EQ(scene.plan().park[0].reason, ParkReason::manual);
+  Scene out(100);
+  out.parked(20).held = true;
+  out.parked(30);
+  out.waiting(7, 10);
+  out.waiting(8, 10);
+  out.hold_waiting(0);
+  EXPECT_EQ(out.resumes(), Indices{1}) << "others pass it";
+  ASSERT_EQ(out.plan().admit.size(), 1U);
+  EXPECT_EQ(out.plan().admit[0].id, RequestId(8));
+}
+
+TEST(Preempting, AHeldHeadIsNoReasonToRotate) {
+  Scene scene(100);
+  scene.decoding(0, 90).since_start = Tokens(50);
+  ParkedView& parked = scene.parked(60);
+  parked.held = true;
+  parked.parked_at = Micros(0);
+  EXPECT_EQ(scene.parks(), Seats{});
+}
+
+TEST(Preempting, FindFaultKnowsWhoIsHeld) {
+  Scene scene(100);
+  scene.decoding(0, 20);
+  scene.parked(20);
+  scene.waiting(7, 10);
+  const Plan good = scene.plan();
+  ASSERT_EQ(good.resume.size() + good.admit.size(), 2U);
+  const auto fault = [&] { return find_fault(scene.view(), good).value_or("nothing"); };
+  EXPECT_EQ(fault(), "nothing");
+  scene.hold_waiting(0);
+  EXPECT_EQ(fault(), "admits a request that is held");
+  scene.hold_parked(0);
+  EXPECT_EQ(fault(), "resumes what is held");
+  scene.hold_running(0);
+  EXPECT_EQ(fault(), "leaves in the pool what is held");
 }
 
 TEST(Preempting, FindFaultNamesBrokenParksAndResumes) {
