@@ -5,6 +5,7 @@
 #include "api/sampling_fields.h"
 
 #include <algorithm>
+#include <array>
 
 namespace fermata::api {
 namespace {
@@ -137,6 +138,31 @@ void write_parking(Exposition& out, const scheduler::SchedulerStats& stats) {
             static_cast<double>(stats.parked_bytes.value()));
   out.gauge("fermata_requests_held", "Requests that an operator keeps out of the pool.",
             static_cast<double>(stats.held.value()));
+  out.gauge("fermata_parked_bytes", "Bytes of parked requests, by where they wait.",
+            static_cast<double>(stats.parked_bytes.value()), {{"tier", "ram"}});
+}
+
+void write_parks_by_reason(Exposition& out, const scheduler::SchedulerStats& stats) {
+  constexpr std::array<std::string_view, policy::park_reasons> reasons = {
+      "pressure", "forced", "rotation", "priority", "unread", "manual"};
+  const auto write = [&](std::string_view mode, const auto& counts) {
+    for (std::size_t i = 0; i < reasons.size(); ++i) {
+      out.counter("fermata_parks_total", "Requests parked, by what became of their cells and why.",
+                  as_double(counts[i].value()), {{"mode", mode}, {"reason", reasons[i]}});
+    }
+  };
+  write("swap", stats.swaps_by_reason);
+  write("recompute", stats.recomputes_by_reason);
+}
+
+void write_times(Exposition& out, const scheduler::SchedulerStats& stats) {
+  out.histogram("fermata_park_copy_seconds", "Copying the cells of one park out of the pool.",
+                stats.swap_out);
+  out.histogram("fermata_resume_copy_seconds", "Copying the cells of one park back into the pool.",
+                stats.swap_in);
+  out.histogram("fermata_parked_seconds", "From a park to its resume.", stats.parked_time);
+  out.histogram("fermata_queue_seconds", "From the arrival of a request to its admission.",
+                stats.queue_time);
 }
 
 void write_own_names(Exposition& out, const scheduler::SchedulerStats& stats,
@@ -287,6 +313,8 @@ std::unique_ptr<Exchange> metrics(const Context& context, ScrapeWindow& window) 
   Exposition out;
   write_llama_names(out, stats, status, window.next(stats));
   write_parking(out, stats);
+  write_parks_by_reason(out, stats);
+  write_times(out, stats);
   write_own_names(out, stats, status);
   Head head;
   head.content_type = "text/plain; version=0.0.4";

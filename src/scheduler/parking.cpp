@@ -24,6 +24,7 @@ void Scheduler::park(const policy::Park& park) {
   Sequence& sequence = *running_[park.running];
   const Seat seat = sequence.seat();
   policy::ParkMode mode = park.mode;
+  const Micros began = clock_.now();
   kv::Image image = pool_.image(seat, mode == policy::ParkMode::swap);
   const Bytes expected = options_.bytes_per_token * sequence.computed().value;
   image_overhead_ = std::max(image_overhead_, image.size() - expected);
@@ -31,7 +32,15 @@ void Scheduler::park(const policy::Park& park) {
   if (over) image.bytes = {};
   if (image.bytes.empty() && !image.tokens.empty()) mode = policy::ParkMode::recompute;
   pool_.release(seat, false, clock_.now());
-  (mode == policy::ParkMode::swap ? stats_.parks_swap : stats_.parks_recompute).add();
+  const auto reason = static_cast<std::size_t>(park.reason);
+  if (mode == policy::ParkMode::swap) {
+    stats_.parks_swap.add();
+    stats_.swaps_by_reason[reason].add();
+    stats_.swap_out.observe(clock_.now() - began);
+  } else {
+    stats_.parks_recompute.add();
+    stats_.recomputes_by_reason[reason].add();
+  }
   parked_bytes_ += image.size();
   sequence.park(mode, std::move(image), clock_.now());
   parked_.push_back(std::move(running_[park.running]));
@@ -42,7 +51,10 @@ void Scheduler::resume(const policy::Plan& plan) {
     Sequence& sequence = *parked_[resume.parked];
     const Tokens kept = pool_.take(resume.seat, Tokens(0));
     FERMATA_CHECK(kept == Tokens(0), "a cleared seat holds tokens");
+    const Micros began = clock_.now();
     const bool restored = pool_.restore(resume.seat, sequence.image());
+    if (restored) stats_.swap_in.observe(clock_.now() - began);
+    stats_.parked_time.observe(began - sequence.parked_at());
     forget_image(sequence);
     sequence.resume(resume.seat, restored, clock_.now());
     stats_.resumes.add();

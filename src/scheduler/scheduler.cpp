@@ -273,6 +273,7 @@ void Scheduler::admit(const policy::Admission& admission) {
     reservation = pool_.reserve(admission.seat, need);
   }
   sequence->admitted(admission.seat, reused, std::move(reservation), clock_.now());
+  stats_.queue_time.observe(clock_.now() - sequence->submitted());
   stats_.prompt_tokens_cached.add(static_cast<std::uint64_t>(reused.value));
   last_request_[static_cast<std::size_t>(admission.seat.value)] = sequence->shared_request();
   running_.push_back(std::move(sequence));

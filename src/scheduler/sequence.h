@@ -43,6 +43,7 @@ class Sequence {
     return submission_.channel->abandoned().load(std::memory_order_acquire);
   }
 
+  Micros submitted() const { return submission_.submitted; }
   bool is_seated() const { return seat_.has_value(); }
   // REQUIRES: is_seated().
   Seat seat() const;

@@ -6,7 +6,10 @@
 #include "core/request.h"
 #include "engine/engine.h"
 #include "metrics/counters.h"
+#include "metrics/histogram.h"
+#include "policy/policy.h"
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -30,6 +33,11 @@ struct SchedulerStats {
   Counter requests_finished, requests_cancelled, requests_failed;
   Counter seats_evicted;
   Counter parks_swap, parks_recompute, resumes, recomputed_tokens;
+  std::array<Counter, policy::park_reasons> swaps_by_reason, recomputes_by_reason;
+  TimeHistogram swap_out;     // Copying the cells of one park to RAM.
+  TimeHistogram swap_in;      // Copying them back.
+  TimeHistogram parked_time;  // Of who came back, from the park to the resume.
+  TimeHistogram queue_time;   // Of who was admitted.
   Gauge parked, parked_bytes;
   Gauge held;        // Parked or queued, by an operator.
   Gauge tokens_max;  // The longest sequence so far.

@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from server import PATIENCE_S, Server, raw_post, wait_until
+from test_info import parse_metrics
 
 BUDGETS = ["-1", "8192", "1", "0"]
 COUNT = " ".join(str(i) for i in range(1, 96))
@@ -26,9 +27,17 @@ def check_nothing_is_left(server: Server) -> None:
     server.check_clean()
     assert metric(server, "requests_preempted") == 0
     assert metric(server, "preempt_ram_bytes") == 0
-    parks = metric(server, "n_preempt_total")
-    assert parks == (metric(server, "n_preempt_swap_total") +
-                     metric(server, "n_preempt_recompute_total"))
+    values = parse_metrics(server.get("/metrics").text)
+    parks = values["llamacpp:n_preempt_total"]
+    for mode in ("swap", "recompute"):
+        assert values[f"llamacpp:n_preempt_{mode}_total"] == sum(
+            value for name, value in values.items()
+            if name.startswith(f'fermata_parks_total{{mode="{mode}"'))
+    assert parks == (values["llamacpp:n_preempt_swap_total"] +
+                     values["llamacpp:n_preempt_recompute_total"])
+    assert values["fermata_park_copy_seconds_count"] == values["llamacpp:n_preempt_swap_total"]
+    assert values["fermata_parked_seconds_count"] == values["llamacpp:n_resume_total"] <= parks
+    assert values['fermata_parked_bytes{tier="ram"}'] == values["fermata_requests_held"] == 0
     server.check_alive()
 
 

@@ -178,6 +178,11 @@ class Schedule {
     }
     EXPECT_EQ(parks, stats.parks_swap.value() + stats.parks_recompute.value());
     EXPECT_LE(stats.resumes.value(), parks);
+    std::uint64_t by_reason = 0;
+    for (std::size_t i = 0; i < policy::park_reasons; ++i) {
+      by_reason += stats.swaps_by_reason[i].value() + stats.recomputes_by_reason[i].value();
+    }
+    EXPECT_EQ(parks, by_reason);
   }
 
   void check_cells() {
