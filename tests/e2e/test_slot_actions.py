@@ -52,9 +52,17 @@ def has_text(event: str) -> bool:
     return event.startswith("data: ") and bool(json.loads(event[6:]).get("content"))
 
 
-def content(events: list[str]) -> str:
-    return "".join(json.loads(event[6:])["content"] for event in events
-                   if event.startswith("data: "))
+def text_of(events: list[str]) -> str:
+    """The text of a stream of any flavour."""
+    out = ""
+    for event in events:
+        if not event.startswith("data: {"):
+            continue
+        data = json.loads(event.removeprefix("data: "))
+        for choice in data.get("choices", []):
+            out += choice.get("text") or choice.get("delta", {}).get("content") or ""
+        out += data.get("content", "")
+    return out
 
 
 @pytest.mark.parametrize("budget", ["8192", "0"])
@@ -89,7 +97,7 @@ def test_park_and_unpark_a_running_stream(start: Callable[..., Server], budget: 
     last = json.loads(events[-1].removeprefix("data: "))
     assert last["timings"]["predicted_n"] == 600 and last["fermata"]["parks"] == 1
     if budget != "0":
-        assert content(events) == plain
+        assert text_of(events) == plain
     check_nothing_is_left(server)
 
 
@@ -181,3 +189,30 @@ def test_shutdown_ends_who_is_held(start: Callable[..., Server]) -> None:
     assert act(server, "/0?action=park").status_code == 200
     assert server.stop() == 0, "it waited for one that nobody can let back"
     assert "shutting down" in stream.rest()[-1]
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/completion"])
+def test_keepalive_chunks_reach_a_parked_stream(start: Callable[..., Server], path: str) -> None:
+    """Some clients do not count comments as life."""
+    server = start("-c", "1024", "-np", "1", "--metrics", "--keepalive", "chunk",
+                   "--sse-ping-interval", "-1")
+    body = {"messages": [{"role": "user", "content": "Count from 1 to 95."}], "temperature": 0}
+    if "chat" not in path:
+        body = LONG
+    plain = Stream(server, path, body).rest()
+    stream = Stream(server, path, body)
+    stream.read_until(lambda event: event.startswith("data: "))
+    assert act(server, "/0?action=park").status_code == 200
+    stream.read_until(lambda event: event == ": preempted")
+    chunk = json.loads(stream.read_until(lambda event: True).removeprefix("data: "))
+    if path == "/completion":
+        assert chunk == {"index": 0, "content": "", "tokens": [], "stop": False}
+    else:
+        choice = chunk["choices"][0]
+        assert choice["finish_reason"] is None
+        assert choice.get("delta", {}) == {} and choice.get("text", "") == ""
+        assert chunk["id"] == json.loads(stream.seen[0].removeprefix("data: "))["id"]
+    assert act(server, "/0?action=unpark").status_code == 200
+    assert text_of(stream.rest()) == text_of(plain)
+    assert ":" not in stream.seen
+    check_nothing_is_left(server)
