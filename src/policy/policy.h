@@ -181,10 +181,10 @@ void plan_worst_case(const View& view, Plan& plan);
 
 // Admits more than fits in the worst case and parks when cells run out. In this order: forced
 // parks; parks until the next step's rows fit (idle seats are evicted first); resumes in the order
-// of parking, nobody passes; admissions, only while nobody waits to be resumed; a place is made for
-// who has waited too long; rows. Whoever comes in must find room for itself and for a quantum of
-// everybody's tokens, so that it does not have to leave at once. With one sequence alone in the
-// pool that margin is waived.
+// of parking, then admissions, by priority and nobody passes; a place is made for who has waited
+// too long or has a higher priority; rows. Whoever comes in must find room for itself and for a
+// quantum of everybody's tokens, so that it does not have to leave at once. With one sequence alone
+// in the pool that margin is waived.
 void plan_preempting(const View& view, Plan& plan);
 
 // Why the plan does not respect the view: what the scheduler checks before it applies one.

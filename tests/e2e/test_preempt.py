@@ -172,6 +172,24 @@ def test_admission_only_parks_nobody(start: Callable[..., Server]) -> None:
     check_nothing_is_left(server)
 
 
+def test_higher_priority_gets_the_place_of_lower(start: Callable[..., Server]) -> None:
+    """The only slot is taken for a long reply; who is more urgent does not wait for its end."""
+    server = start("-c", "1024", "-np", "1", "--metrics")
+    with ThreadPoolExecutor(2) as pool:
+        low = pool.submit(server.complete, **long_request(1, n_predict=900))
+        wait_until(lambda: not server.is_idle(), "the first to run")
+        equal = pool.submit(server.complete, **long_request(2, n_predict=5))
+        wait_until(lambda: metric(server, "requests_deferred") == 1, "one to wait")
+        urgent = server.complete(**long_request(3, n_predict=100, priority=5))
+        assert urgent["tokens_predicted"] == 100 and urgent["fermata"]["parks"] == 0
+        assert low.result()["fermata"]["parks"] == 1
+        assert len(low.result()["tokens"]) == 900
+        assert equal.result()["tokens_predicted"] == 5
+    values = parse_metrics(server.get("/metrics").text)
+    assert values['fermata_parks_total{mode="swap",reason="priority"}'] == 1
+    check_nothing_is_left(server)
+
+
 def test_a_prompt_that_fills_the_pool_runs_beside_a_generation(
         start: Callable[..., Server]) -> None:
     server = start("-c", "512", "-np", "2", "--metrics")
