@@ -125,6 +125,9 @@ class ChatFormat final : public ReplyFormat {
     }
     append_event(out, "[DONE]");
   }
+  void keepalive(std::string& out) override {
+    append_event(out, dump(chunk(Json::object(), nullptr)));
+  }
   std::string whole(const Outcome& outcome) override {
     const FinalEvent& final = *outcome.final;
     Json out = base_;

@@ -53,6 +53,10 @@ class NativeFormat final : public ReplyFormat {
   void end(const Outcome& outcome, std::string_view tail, std::string& out) override {
     append_event(out, dump(final_json(outcome, std::string(tail), {})));
   }
+  void keepalive(std::string& out) override {
+    out += R"(data: {"index":0,"content":"","tokens":[],"stop":false})"
+           "\n\n";
+  }
   std::string whole(const Outcome& outcome) override {
     return dump(final_json(outcome, outcome.text, outcome.tokens));
   }
@@ -116,6 +120,7 @@ class OpenAiCompletionFormat final : public ReplyFormat {
     }
     append_event(out, "[DONE]");
   }
+  void keepalive(std::string& out) override { append_event(out, dump(chunk("", nullptr))); }
   std::string whole(const Outcome& outcome) override {
     const FinalEvent& final = *outcome.final;
     Json out = chunk(outcome.text, finish_reason_name(final.reason));

@@ -52,7 +52,7 @@ class Exchange {
   // `wake` is called from any thread, at least once after something new can be pulled, until the
   // next pull; it must be cheap and must not call back into this object. Set once, before pull().
   virtual void wake_with(std::function<void()> wake) = 0;
-  // Bytes to send after `--sse-ping-interval` of silence on a stream (an SSE comment).
+  // Bytes to send after `--sse-ping-interval` of silence on a stream.
   virtual std::string_view ping() const = 0;
   // Seconds of silence before a ping; 0: never.
   virtual int ping_interval_seconds() const = 0;

@@ -17,7 +17,13 @@ class GenerationExchange final : public Exchange {
       : request_(std::move(request)),
         channel_(std::move(channel)),
         format_(std::move(format)),
-        options_(options) {}
+        options_(options) {
+    if (options_.ping_chunks) {
+      format_->keepalive(ping_);
+    } else {
+      ping_ = ":\n\n";
+    }
+  }
 
   ~GenerationExchange() override {
     if (!done_) channel_->abandon();
@@ -45,7 +51,7 @@ class GenerationExchange final : public Exchange {
     // A reply that is not streamed has nothing to send before its end: fewer, larger turns.
     channel_->wake_with(std::move(wake), options_.stream ? 1 : tokens_per_turn);
   }
-  std::string_view ping() const override { return ":\n\n"; }
+  std::string_view ping() const override { return ping_; }
   int ping_interval_seconds() const override {
     if (!options_.stream) return 0;
     return parked_ ? parked_ping_interval_s : options_.ping_interval_s;
@@ -107,6 +113,7 @@ class GenerationExchange final : public Exchange {
   std::shared_ptr<scheduler::EventChannel> channel_;
   std::unique_ptr<ReplyFormat> format_;
   GenerationOptions options_;
+  std::string ping_;
   scheduler::EventChannel::Taken taken_;
   Utf8Cutter cutter_;
   Outcome outcome_;

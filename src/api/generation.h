@@ -32,6 +32,8 @@ class ReplyFormat {
   virtual void token(const TokenEvent& event, std::string_view text, std::string& out) = 0;
   // Stream: the end. `tail` is text that no token event carried; outcome.text includes it.
   virtual void end(const Outcome& outcome, std::string_view tail, std::string& out) = 0;
+  // Stream: a chunk that adds nothing, to show that the reply goes on.
+  virtual void keepalive(std::string& out) = 0;
   // The one JSON body of a reply that is not streamed.
   virtual std::string whole(const Outcome& outcome) = 0;
 };
@@ -39,6 +41,7 @@ class ReplyFormat {
 struct GenerationOptions {
   bool stream = false;
   int ping_interval_s = 30;  // Below 1: none.
+  bool ping_chunks = false;  // A ping is a chunk of the flavour, not a comment.
 };
 
 // Takes over a submitted request.

@@ -5,6 +5,7 @@
 #include "api/sampling_fields.h"
 
 #include <algorithm>
+#include <array>
 
 namespace fermata::api {
 namespace {
@@ -38,6 +39,11 @@ Json parking_fields(bool is_parked, std::int32_t swaps, std::int32_t recomputes,
           {"preempt_mode", std::move(mode)}};
 }
 
+Json park_mode(const scheduler::ParkedStatus& parked) {
+  if (parked.is_queued) return nullptr;
+  return parked.is_swapped ? "swap" : "recompute";
+}
+
 // A request that waits out of the pool, as an entry behind the slots.
 Json parked_json(const scheduler::ParkedStatus& parked, const engine::EngineLimits& limits) {
   Json out = {{"id", -1},
@@ -49,8 +55,8 @@ Json parked_json(const scheduler::ParkedStatus& parked, const engine::EngineLimi
               {"next_token", Json::array({{{"has_next_token", true},
                                            {"n_remain", parked.remaining.value},
                                            {"n_decoded", parked.predicted.value}}})}};
-  out.update(parking_fields(true, parked.swaps, parked.recomputes,
-                            parked.is_swapped ? "swap" : "recompute"));
+  out.update(parking_fields(true, parked.swaps, parked.recomputes, park_mode(parked)));
+  out["is_held"] = parked.is_held;
   return out;
 }
 
@@ -130,6 +136,33 @@ void write_parking(Exposition& out, const scheduler::SchedulerStats& stats) {
             static_cast<double>(stats.parked.value()));
   out.gauge("llamacpp:preempt_ram_bytes", "RAM that parked requests hold.",
             static_cast<double>(stats.parked_bytes.value()));
+  out.gauge("fermata_requests_held", "Requests that an operator keeps out of the pool.",
+            static_cast<double>(stats.held.value()));
+  out.gauge("fermata_parked_bytes", "Bytes of parked requests, by where they wait.",
+            static_cast<double>(stats.parked_bytes.value()), {{"tier", "ram"}});
+}
+
+void write_parks_by_reason(Exposition& out, const scheduler::SchedulerStats& stats) {
+  constexpr std::array<std::string_view, policy::park_reasons> reasons = {
+      "pressure", "forced", "rotation", "priority", "unread", "manual"};
+  const auto write = [&](std::string_view mode, const auto& counts) {
+    for (std::size_t i = 0; i < reasons.size(); ++i) {
+      out.counter("fermata_parks_total", "Requests parked, by what became of their cells and why.",
+                  as_double(counts[i].value()), {{"mode", mode}, {"reason", reasons[i]}});
+    }
+  };
+  write("swap", stats.swaps_by_reason);
+  write("recompute", stats.recomputes_by_reason);
+}
+
+void write_times(Exposition& out, const scheduler::SchedulerStats& stats) {
+  out.histogram("fermata_park_copy_seconds", "Copying the cells of one park out of the pool.",
+                stats.swap_out);
+  out.histogram("fermata_resume_copy_seconds", "Copying the cells of one park back into the pool.",
+                stats.swap_in);
+  out.histogram("fermata_parked_seconds", "From a park to its resume.", stats.parked_time);
+  out.histogram("fermata_queue_seconds", "From the arrival of a request to its admission.",
+                stats.queue_time);
 }
 
 void write_own_names(Exposition& out, const scheduler::SchedulerStats& stats,
@@ -280,6 +313,8 @@ std::unique_ptr<Exchange> metrics(const Context& context, ScrapeWindow& window) 
   Exposition out;
   write_llama_names(out, stats, status, window.next(stats));
   write_parking(out, stats);
+  write_parks_by_reason(out, stats);
+  write_times(out, stats);
   write_own_names(out, stats, status);
   Head head;
   head.content_type = "text/plain; version=0.0.4";

@@ -99,6 +99,7 @@ GenerationOptions read_generation_options(const Fields& fields, const Context& c
   out.stream = fields.boolean("stream", false);
   out.ping_interval_s = static_cast<int>(fields.integer(
       "sse_ping_interval", context.settings->server.sse_ping_interval_s, -1, 86'400));
+  out.ping_chunks = context.settings->server.keepalive == "chunk";
   return out;
 }
 

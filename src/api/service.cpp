@@ -5,6 +5,7 @@
 #include "api/error.h"
 #include "api/fields.h"
 #include "api/info.h"
+#include "api/slot_actions.h"
 #include "api/text.h"
 #include "base/log.h"
 
@@ -78,15 +79,6 @@ const Route* find_route(Method method, std::string_view path) {
   return nullptr;
 }
 
-bool has_field(std::string_view query, std::string_view field) {
-  while (!query.empty()) {
-    const std::size_t end = query.find('&');
-    if (query.substr(0, end) == field) return true;
-    query.remove_prefix(end == std::string_view::npos ? query.size() : end + 1);
-  }
-  return false;
-}
-
 class Routes final : public Service {
  public:
   explicit Routes(const Context& context) : context_(context) {}
@@ -109,6 +101,9 @@ class Routes final : public Service {
 
  private:
   std::unique_ptr<Exchange> answer(const Inquiry& inquiry) {
+    if (inquiry.method == Method::post && is_slot_path(inquiry.path)) {
+      return slot_action(context_, inquiry.path, inquiry.query);
+    }
     const Route* route = find_route(inquiry.method, inquiry.path);
     if (route == nullptr) {
       throw ApiError{.type = ErrorType::not_found, .message = "File Not Found"};
@@ -121,7 +116,7 @@ class Routes final : public Service {
       case Action::props:
         return props(context_);
       case Action::slots:
-        return slots(context_, has_field(inquiry.query, "fail_on_no_slot=1"));
+        return slots(context_, query_value(inquiry.query, "fail_on_no_slot") == "1");
       case Action::metrics:
         return metrics(context_, scrape_window_);
       case Action::set_props:

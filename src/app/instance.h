@@ -28,6 +28,8 @@ class Instance {
 
   api::Service& service() { return *service_; }
   const engine::EngineLimits& limits() const { return engine_->limits(); }
+  // Ends who is parked by hand: nobody will let it back. Any thread.
+  void stop_holding() { scheduler_->stop_holding(); }
   // Every request ends with an error event; no more are taken. Any thread.
   void end_requests() { scheduler_->stop_now(); }
 

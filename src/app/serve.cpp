@@ -87,6 +87,7 @@ void serve_until_signalled(http::Server& server, Instance& instance, Micros grac
   log_info("stopping: requests may go on for {} s; a second signal ends them now",
            grace.value / 1'000'000);
   server.stop_gracefully();
+  instance.stop_holding();
   std::atomic<bool> ended{false};
   std::thread waiter([&] {
     server.wait_until_ended();

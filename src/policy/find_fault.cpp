@@ -75,6 +75,9 @@ class Checker {
     for (std::size_t running : plan.fail) {
       if (auto fault = leave(running)) return fault;
     }
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      if (view_.running[i].held && !left_.contains(i)) return "leaves in the pool what is held";
+    }
     if (bytes > Bytes(0) && !view_.can_swap) return "swaps what cannot be moved";
     if (view_.ram_left && bytes > std::max(*view_.ram_left, Bytes(0))) {
       return "parks more bytes than the budget has left";
@@ -110,6 +113,7 @@ class Checker {
       if (resume.parked >= view_.parked.size()) return "resumes what is not parked";
       if (!seen.insert(resume.parked).second) return "resumes one sequence twice";
       const ParkedView& parked = view_.parked[resume.parked];
+      if (parked.held) return "resumes what is held";
       if (!exists(resume.seat)) return "resumes to " + seat_name(resume.seat) + ", which is none";
       if (parked.seat && *parked.seat != resume.seat) return "resumes to another seat than asked";
       const bool empty = view(resume.seat).use == SeatUse::empty || gone_.test(bit(resume.seat));
@@ -131,6 +135,7 @@ class Checker {
     const auto waiting = std::find_if(view_.waiting.begin(), view_.waiting.end(),
                                       [&](const WaitingView& w) { return w.id == admission.id; });
     if (waiting == view_.waiting.end()) return "admits a request that does not wait";
+    if (waiting->held) return "admits a request that is held";
     if (!exists(admission.seat))
       return "admits to " + seat_name(admission.seat) + ", which is none";
     const bool busy = view(admission.seat).use == SeatUse::busy && !gone_.test(bit(admission.seat));

@@ -21,6 +21,16 @@ enum class ParkMode : std::uint8_t {
   recompute,  // Its tokens wait; its cells are computed again.
 };
 
+enum class ParkReason : std::uint8_t {
+  pressure,  // The next step's rows did not fit.
+  forced,    // PreemptOptions::every.
+  rotation,  // It had its turn, and somebody has waited long.
+  priority,  // Somebody of higher priority needs its place.
+  unread,    // Its client does not read, and somebody waits.
+  manual,    // An operator holds it.
+};
+inline constexpr std::size_t park_reasons = 6;
+
 // Who is parked first when cells run out.
 enum class Victim : std::uint8_t { smallest, youngest, oldest, largest };
 
@@ -56,6 +66,7 @@ struct WaitingView {
   std::int32_t priority = 0;
   std::optional<Seat> seat;              // Only this one will do.
   std::span<const PrefixView> prefixes;  // By seat; empty: not looked at in this tick.
+  bool held = false;                     // By an operator: not to be admitted.
 };
 
 struct RunningView {
@@ -71,6 +82,7 @@ struct RunningView {
   bool replaying = false;
   std::int32_t priority = 0;
   Tokens mirrored{0};  // Of its cells, from the first on: their bytes are in RAM as well.
+  bool held = false;   // By an operator: to be parked.
 };
 
 struct ParkedView {
@@ -83,6 +95,7 @@ struct ParkedView {
   Micros parked_at;
   bool blocked = false;
   std::int32_t priority = 0;
+  bool held = false;  // By an operator: not to be resumed.
 };
 
 // Measured on this machine; 0: not known yet.
@@ -123,6 +136,7 @@ struct View {
 struct Park {
   std::size_t running;  // Index into View::running.
   ParkMode mode;
+  ParkReason reason = ParkReason::pressure;
 };
 
 struct Resume {
@@ -178,10 +192,11 @@ void plan_worst_case(const View& view, Plan& plan);
 
 // Admits more than fits in the worst case and parks when cells run out. In this order: forced
 // parks; parks until the next step's rows fit (idle seats are evicted first); resumes in the order
-// of parking, nobody passes; admissions, only while nobody waits to be resumed; a place is made for
-// who has waited too long; rows; and, when cells are short, mirrors of who would be parked next.
-// Whoever comes in must find room for itself and for a quantum of everybody's tokens, so that it
-// does not have to leave at once. With one sequence alone in the pool that margin is waived.
+// of parking, then admissions, by priority and nobody passes; a place is made for who has waited
+// too long or has a higher priority; rows; and, when cells are short, mirrors of who would be
+// parked next. Whoever comes in must find room for itself and for a quantum of everybody's tokens,
+// so that it does not have to leave at once. With one sequence alone in the pool that margin is
+// waived.
 void plan_preempting(const View& view, Plan& plan);
 
 // Why the plan does not respect the view: what the scheduler checks before it applies one.

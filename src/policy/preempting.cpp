@@ -20,6 +20,13 @@ Tokens quantum_of(Tokens remaining, Tokens quantum) {
   return remaining < Tokens(0) ? quantum : std::min(remaining, quantum);
 }
 
+// Who was let in last, or found no place.
+struct Stuck {
+  std::int32_t priority = 0;
+  Tokens wanted;
+  std::optional<Micros> parked_for;  // None: it waits in the queue.
+};
+
 // One plan in the making.
 class Draft {
  public:
@@ -35,10 +42,11 @@ class Draft {
   }
 
   void force_parks() {
-    if (view_.preempt.every <= Tokens(0)) return;
     for (std::size_t i = 0; i < view_.running.size(); ++i) {
       const RunningView& running = view_.running[i];
-      if (running.phase == Phase::decode && running.since_start >= view_.preempt.every) park(i);
+      if (running.held) park(i, ParkReason::manual);
+      if (view_.preempt.every <= Tokens(0) || running.phase != Phase::decode) continue;
+      if (running.since_start >= view_.preempt.every) park(i, ParkReason::forced);
     }
   }
 
@@ -48,62 +56,72 @@ class Draft {
       if (evict_one(std::nullopt)) continue;
       const std::optional<std::size_t> victim = pick_victim();
       if (!victim) return;
-      park(*victim);
+      park(*victim, ParkReason::pressure);
     }
   }
 
+  // By priority, then who is parked before who waits; nobody passes one that finds no place.
   // Whether everybody who could came in.
-  bool resume() {
-    for (std::size_t p : resume_order()) {
-      const ParkedView& parked = view_.parked[p];
-      if (parked.blocked) continue;
-      if (parked.seat && seats_.use(*parked.seat) == SeatUse::busy) continue;
-      if (resume_one(p)) continue;
-      stuck_ = p;
-      return false;
-    }
-    return true;
-  }
-
-  bool admit() {
-    for (const WaitingView& waiting : view_.waiting) {
-      if (waiting.seat && seats_.use(*waiting.seat) == SeatUse::busy) continue;
-      if (waiting.prefixes.empty()) return false;  // More than there are seats.
-      bool admitted = false;
-      for (const Admission& choice : choices(waiting, seats_)) {
-        admitted = admit_one(waiting, choice);
-        if (admitted) break;
+  bool let_in() {
+    const std::vector<std::size_t> order = resume_order();
+    auto back = order.begin();
+    auto waiting = view_.waiting.begin();
+    const auto has_seat = [&](std::optional<Seat> seat) {
+      return !seat || seats_.use(*seat) != SeatUse::busy;
+    };
+    while (true) {
+      back = std::find_if(back, order.end(), [&](std::size_t p) {
+        const ParkedView& parked = view_.parked[p];
+        return !parked.blocked && !parked.held && has_seat(parked.seat);
+      });
+      waiting = std::find_if(waiting, view_.waiting.end(),
+                             [&](const WaitingView& w) { return !w.held && has_seat(w.seat); });
+      const bool any_waits = waiting != view_.waiting.end();
+      if (back == order.end() && !any_waits) return true;
+      if (back != order.end() &&
+          (!any_waits || view_.parked[*back].priority >= waiting->priority)) {
+        if (!plan_.admit.empty()) return true;  // In the next tick: it may need a lender's seat.
+        const ParkedView& parked = view_.parked[*back];
+        stuck_ = {parked.priority, parked.cells, view_.now - parked.parked_at};
+        if (!resume_one(*back++)) return false;
+      } else {
+        stuck_ = {waiting->priority, waiting->prompt, std::nullopt};
+        if (!admit_somewhere(*waiting++)) return false;
       }
-      if (!admitted) return false;
     }
-    return true;
   }
 
-  // Somebody is kept out. Who has not read for long gives way; after a long wait whoever had its
-  // quantum does: the smallest that makes enough room, else the largest.
+  // Somebody is kept out. Who has not read for long gives way; so does whoever had its quantum, at
+  // once to higher priority, else after a long wait: lowest priority first, then the smallest that
+  // makes enough room, else the largest.
   void make_place() {
-    const bool waited =
-        stuck_ && view_.now - view_.parked[*stuck_].parked_at >= view_.preempt.rotate_after;
-    const std::int32_t priority = stuck_ ? view_.parked[*stuck_].priority : 0;
-    const Tokens wanted = stuck_ ? view_.parked[*stuck_].cells : Tokens(1);
+    const bool waited = stuck_.parked_for && *stuck_.parked_for >= view_.preempt.rotate_after;
     std::optional<std::size_t> best;
     const auto rank = [&](std::size_t i) {
-      const Tokens cells = seats_.exclusive(view_.running[i].seat);
-      const bool enough = cells >= wanted;
-      return std::tuple(!view_.running[i].blocked, !enough, enough ? cells : Tokens(0) - cells);
+      const RunningView& running = view_.running[i];
+      const Tokens cells = seats_.exclusive(running.seat);
+      const bool enough = cells >= stuck_.wanted;
+      return std::tuple(!running.blocked, running.priority, !enough,
+                        enough ? cells : Tokens(0) - cells);
     };
     for (std::size_t i = 0; i < view_.running.size(); ++i) {
       const RunningView& running = view_.running[i];
-      const bool had_its_turn = waited && running.phase == Phase::decode &&
-                                running.since_start >= turn_of(running) &&
-                                running.priority <= priority;
+      const bool had_its_turn =
+          running.phase == Phase::decode && running.since_start >= turn_of(running);
+      const bool gives_way =
+          running.priority < stuck_.priority || (waited && running.priority == stuck_.priority);
       const bool does_not_read =
           running.blocked && running.blocked_for >= view_.preempt.rotate_after;
-      if (!does_not_read && !had_its_turn) continue;
+      if (!does_not_read && !(had_its_turn && gives_way)) continue;
       if (seats_.lends(running.seat)) continue;  // Somebody was just seated on its cells.
       if (!best || rank(i) < rank(*best)) best = i;
     }
-    if (best) park(*best);
+    if (!best) return;
+    const RunningView& running = view_.running[*best];
+    const bool displaced = running.priority < stuck_.priority;
+    park(*best, running.blocked ? ParkReason::unread
+                : displaced     ? ParkReason::priority
+                                : ParkReason::rotation);
   }
 
   // Blocks of those who would be parked first. Not in a tick that moves sequences anyhow.
@@ -213,7 +231,7 @@ class Draft {
     return oldest.has_value();
   }
 
-  void park(std::size_t i) {
+  void park(std::size_t i, ParkReason reason) {
     const RunningView& running = view_.running[i];
     if (left_[i]) return;
     left_[i] = true;
@@ -222,7 +240,7 @@ class Draft {
     const Tokens cells = seats_.view(running.seat).length;
     seats_.empty(running.seat);
     if (view_.preempt.enabled) {
-      plan_.park.push_back({i, mode_for(cells)});
+      plan_.park.push_back({i, mode_for(cells), reason});
     } else {
       plan_.fail.push_back(i);
     }
@@ -324,6 +342,14 @@ class Draft {
     return true;
   }
 
+  bool admit_somewhere(const WaitingView& waiting) {
+    if (waiting.prefixes.empty()) return false;  // More than there are seats.
+    for (const Admission& choice : choices(waiting, seats_)) {
+      if (admit_one(waiting, choice)) return true;
+    }
+    return false;
+  }
+
   bool admit_one(const WaitingView& waiting, const Admission& choice) {
     const Tokens fresh = waiting.prompt - choice.reuse;
     const Tokens ahead = fresh + quantum_of(waiting.remaining, view_.preempt.quantum);
@@ -354,7 +380,7 @@ class Draft {
   Tokens coming_{0};          // What those who come in may take within a quantum.
   std::optional<Bytes> ram_left_;
   std::vector<bool> left_;  // By index into View::running.
-  std::optional<std::size_t> stuck_;
+  Stuck stuck_;
   int idle_ = 0;
 };
 
@@ -366,7 +392,7 @@ void plan_preempting(const View& view, Plan& plan) {
   draft.force_parks();
   draft.park_until_rows_fit();
   if (plan.park.empty() && plan.fail.empty() && (!view.parked.empty() || !view.waiting.empty())) {
-    const bool everybody = draft.resume() && draft.admit();
+    const bool everybody = draft.let_in();
     if (!everybody && view.preempt.enabled) draft.make_place();
   }
   plan_rows(view, draft.room(), plan);

@@ -15,7 +15,7 @@ void Scheduler::view_parked() {
         {request.id, sequence->computed(), sequence->rows_left(),
          sequence->image().pieces.empty() ? policy::ParkMode::recompute : policy::ParkMode::swap,
          request.seat, sequence->remaining(), sequence->parked_at(),
-         !sequence->channel().has_room(), request.priority});
+         !sequence->channel().has_room(), request.priority, sequence->is_held()});
   }
 }
 
@@ -24,12 +24,21 @@ void Scheduler::park(const policy::Park& park) {
   Sequence& sequence = *running_[park.running];
   const Seat seat = sequence.seat();
   policy::ParkMode mode = park.mode;
+  const Micros began = clock_.now();
   kv::Image image = pool_.image(seat, mode == policy::ParkMode::swap);
   const Bytes expected = options_.bytes_per_token * sequence.computed().value;
   image_overhead_ = std::max(image_overhead_, image.size() - expected);
   if (image.pieces.empty() && !image.tokens.empty()) mode = policy::ParkMode::recompute;
   pool_.release(seat, false, clock_.now());
-  (mode == policy::ParkMode::swap ? stats_.parks_swap : stats_.parks_recompute).add();
+  const auto reason = static_cast<std::size_t>(park.reason);
+  if (mode == policy::ParkMode::swap) {
+    stats_.parks_swap.add();
+    stats_.swaps_by_reason[reason].add();
+    stats_.swap_out.observe(clock_.now() - began);
+  } else {
+    stats_.parks_recompute.add();
+    stats_.recomputes_by_reason[reason].add();
+  }
   sequence.park(mode, std::move(image), clock_.now());
   parked_.push_back(std::move(running_[park.running]));
 }
@@ -39,7 +48,10 @@ void Scheduler::resume(const policy::Plan& plan) {
     Sequence& sequence = *parked_[resume.parked];
     const Tokens kept = pool_.take(resume.seat, Tokens(0));
     FERMATA_CHECK(kept == Tokens(0), "a cleared seat holds tokens");
+    const Micros began = clock_.now();
     const Tokens restored = pool_.restore(resume.seat, sequence.take_image());
+    if (restored > Tokens(0)) stats_.swap_in.observe(clock_.now() - began);
+    stats_.parked_time.observe(began - sequence.parked_at());
     sequence.resume(resume.seat, restored, clock_.now());
     stats_.resumes.add();
     last_request_[static_cast<std::size_t>(resume.seat.value)] = sequence.shared_request();
@@ -62,13 +74,21 @@ void Scheduler::publish_parked(Status& status) {
   stats_.parked.set(static_cast<std::int64_t>(parked_.size()));
   stats_.parked_bytes.set(pool_.vault().parked().value);
   stats_.mirrored_bytes.set(pool_.vault().mirrored().value);
+  std::int64_t held = 0;
   status.parked.clear();
-  for (const auto& sequence : parked_) {
-    const Parking& parking = sequence->parking();
-    status.parked.push_back({sequence->shared_request(), sequence->computed(),
-                             sequence->predicted(), sequence->remaining(), parking.swaps,
-                             parking.recomputes, sequence->park_mode() == policy::ParkMode::swap});
+  for (const auto* list : {&parked_, &waiting_}) {
+    const bool queued = list == &waiting_;
+    for (const auto& sequence : *list) {
+      held += sequence->is_held();
+      if (queued && !sequence->is_held()) continue;
+      const Parking& parking = sequence->parking();
+      const bool swapped = !queued && sequence->park_mode() == policy::ParkMode::swap;
+      status.parked.push_back({sequence->shared_request(), sequence->computed(),
+                               sequence->predicted(), sequence->remaining(), parking.swaps,
+                               parking.recomputes, swapped, sequence->is_held(), queued});
+    }
   }
+  stats_.held.set(held);
 }
 
 }  // namespace fermata::scheduler

@@ -22,6 +22,7 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       clock_(clock),
       options_(options),
       inbox_(options.waiting_max + 1),
+      commands_(options.holds_max),
       pool_(engine, options.preempt_ram, options.block),
       last_request_(static_cast<std::size_t>(engine.limits().seats)) {
   board_.update([&](Status& status) {
@@ -37,6 +38,7 @@ Scheduler::~Scheduler() {
   inbox_.close();
   drain_inbox();
   end_all(FinishReason::failed, FailureKind::stopping);
+  refuse_commands();
 }
 
 std::shared_ptr<EventChannel> Scheduler::open_channel() {
@@ -68,6 +70,7 @@ SubmitOutcome Scheduler::submit(Submission& submission) {
 }
 
 void Scheduler::stop_gracefully() {
+  stop_holding();
   stopping_.store(true, std::memory_order_release);
   inbox_.close();
 }
@@ -170,9 +173,10 @@ void Scheduler::view_waiting() {
                              request.max_tokens,
                              request.priority,
                              request.seat,
-                             {}};
+                             {},
+                             sequence->is_held()};
     const bool seat_taken = request.seat && pool_.use(*request.seat) == kv::SeatUse::busy;
-    if (open > 0 && !seat_taken) {
+    if (open > 0 && !seat_taken && !view.held) {
       --open;
       const std::size_t first = prefixes_.size();
       for (const policy::SeatView& seat : seat_views_) {
@@ -200,11 +204,11 @@ policy::View Scheduler::build_view() {
   std::int32_t decoding = 0;
   for (const auto& sequence : running_) {
     const bool blocked = sequence->look_at_room(now);
-    running_views_.push_back({sequence->request().id, sequence->seat(), sequence->phase(),
-                              sequence->rows_left(), blocked, sequence->blocked_for(now),
-                              sequence->remaining(), sequence->since_start(),
-                              sequence->parking().parks(), sequence->replaying(),
-                              sequence->request().priority, pool_.mirrored(sequence->seat())});
+    running_views_.push_back(
+        {sequence->request().id, sequence->seat(), sequence->phase(), sequence->rows_left(),
+         blocked, sequence->blocked_for(now), sequence->remaining(), sequence->since_start(),
+         sequence->parking().parks(), sequence->replaying(), sequence->request().priority,
+         pool_.mirrored(sequence->seat()), sequence->is_held()});
     decoding += sequence->phase() == policy::Phase::decode && !blocked;
   }
   view_parked();
@@ -277,6 +281,7 @@ void Scheduler::admit(const policy::Admission& admission) {
     reservation = pool_.reserve(admission.seat, need);
   }
   sequence->admitted(admission.seat, reused, std::move(reservation), clock_.now());
+  stats_.queue_time.observe(clock_.now() - sequence->submitted());
   stats_.prompt_tokens_cached.add(static_cast<std::uint64_t>(reused.value));
   last_request_[static_cast<std::size_t>(admission.seat.value)] = sequence->shared_request();
   running_.push_back(std::move(sequence));
@@ -451,6 +456,7 @@ bool Scheduler::tick() {
     end_all(FinishReason::failed, FailureKind::stopping);
   }
   drop_abandoned();
+  take_commands();
   bool worked = false;
   if (!waiting_.empty() || !running_.empty() || !parked_.empty()) {
     const policy::View view = build_view();
@@ -461,11 +467,13 @@ bool Scheduler::tick() {
     }
     // Rows first refer to running_ as it was viewed, so admissions append behind.
     apply(plan_);
+    write_receipts();
     const bool moved = !plan_.admit.empty() || !plan_.evict.empty() || !plan_.park.empty() ||
                        !plan_.fail.empty() || !plan_.resume.empty();
     worked = step(plan_) || moved;
   }
   publish();
+  hand_out_receipts();
   const std::int64_t in_step = static_cast<std::int64_t>(stats_.steps_us.value()) - step_before;
   stats_.tick_us.add(static_cast<std::uint64_t>(
       std::max<std::int64_t>((clock_.now() - began).value - in_step, 0)));

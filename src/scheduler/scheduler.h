@@ -9,6 +9,7 @@
 #include "kv/pool.h"
 #include "policy/pace.h"
 #include "policy/policy.h"
+#include "scheduler/hold.h"
 #include "scheduler/sequence.h"
 #include "scheduler/status.h"
 
@@ -21,6 +22,7 @@ namespace fermata::scheduler {
 struct SchedulerOptions {
   std::size_t waiting_max = 1024;  // Requests without a seat; more are refused at once.
   std::size_t events_max = 256;    // Token events a client may leave unread.
+  std::size_t holds_max = 64;      // Commands of operators that wait for the next tick.
   Micros step_budget{0};           // See policy::View.
   bool overcommit = true;          // false: only what fits in the worst case is admitted.
   policy::PreemptOptions preempt;
@@ -47,8 +49,13 @@ class Scheduler {
   std::shared_ptr<EventChannel> open_channel();
   // `submission` is moved from only when accepted. Submission::submitted is set here.
   [[nodiscard]] SubmitOutcome submit(Submission& submission);
+  // Parks a request until it is let back, or lets it back: at the next tick, if accepted. Then
+  // exactly one receipt comes.
+  [[nodiscard]] SubmitOutcome hold(HoldCommand command);
   const StatusBoard& status() const { return board_; }
   const SchedulerStats& stats() const { return stats_; }
+  // Who is held ends as `stopping`, since nobody will let it back; commands are refused.
+  void stop_holding();
   // No more submissions; run() returns when every request is done.
   void stop_gracefully();
   // Every request ends as `stopping` at the next tick; run() returns then.
@@ -68,6 +75,15 @@ class Scheduler {
   void enqueue(std::unique_ptr<Sequence> sequence);
   void drop_abandoned();
   void end_all(FinishReason reason, FailureKind failure);
+  void take_commands();
+  HoldOutcome carry_out(HoldCommand& command);
+  Sequence* find_running(Seat seat) const;
+  Sequence* find_held(Seat seat) const;
+  Sequence* find(RequestId id) const;
+  void write_receipts();
+  void hand_out_receipts();
+  void end_held();
+  void refuse_commands();
   policy::View build_view();
   void view_waiting();
   void apply(const policy::Plan& plan);
@@ -93,8 +109,9 @@ class Scheduler {
   const Clock& clock_;
   const SchedulerOptions options_;
   BoundedQueue<Submission> inbox_;
+  BoundedQueue<HoldCommand> commands_;
   std::atomic<std::int64_t> waiting_count_{0};
-  std::atomic<bool> stopping_{false}, stopping_now_{false};
+  std::atomic<bool> stopping_{false}, stopping_now_{false}, stopping_holds_{false};
   StatusBoard board_;
   SchedulerStats stats_;
 
@@ -110,6 +127,8 @@ class Scheduler {
 
   // Reused every tick, so that the step path does not allocate.
   std::vector<Submission> drained_;
+  std::vector<HoldCommand> carried_out_;  // Answered once the tick that heeds them is published.
+  std::vector<HoldReceipt> receipts_;     // By index into carried_out_.
   std::vector<policy::SeatView> seat_views_;
   std::vector<policy::WaitingView> waiting_views_;
   std::vector<policy::RunningView> running_views_;

@@ -31,6 +31,13 @@ void Sequence::admitted(Seat seat, Tokens reused, kv::Reservation reservation, M
   computed_ = cached_ = reached_ = reused;
   reservation_ = std::move(reservation);
   admitted_at_ = now;
+  if (std::exchange(told_in_queue_, false)) channel().notice(NoticeKind::resumed);
+}
+
+void Sequence::hold() {
+  held_ = true;
+  if (is_seated() || is_parked() || std::exchange(told_in_queue_, true)) return;
+  channel().notice(NoticeKind::preempted);
 }
 
 bool Sequence::look_at_room(Micros now) {

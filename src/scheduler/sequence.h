@@ -44,6 +44,7 @@ class Sequence {
     return submission_.channel->abandoned().load(std::memory_order_acquire);
   }
 
+  Micros submitted() const { return submission_.submitted; }
   bool is_seated() const { return seat_.has_value(); }
   // REQUIRES: is_seated().
   Seat seat() const;
@@ -70,6 +71,13 @@ class Sequence {
   Micros blocked_for(Micros now) const {
     return blocked_since_ ? now - *blocked_since_ : Micros(0);
   }
+
+  // Kept out of the pool by an operator, wherever it is; a queued one is told at once, one that
+  // runs when it is parked.
+  void hold();
+  void let_go() { held_ = false; }
+  bool is_held() const { return held_; }
+  std::optional<Seat> last_seat() const { return last_seat_; }
 
   bool is_parked() const { return parked_at_.has_value(); }
   const Parking& parking() const { return parking_; }
@@ -122,6 +130,8 @@ class Sequence {
   std::array<TokenId, 1> next_{};  // The decode row.
   std::uint32_t seed_ = 0;
 
+  bool held_ = false;
+  bool told_in_queue_ = false;  // That it is held.
   Parking parking_;
   kv::Image image_;               // While parked.
   std::vector<TokenId> history_;  // Until a replay is through: the tokens of all rows it computes.

@@ -6,7 +6,10 @@
 #include "core/request.h"
 #include "engine/engine.h"
 #include "metrics/counters.h"
+#include "metrics/histogram.h"
+#include "policy/policy.h"
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -31,7 +34,13 @@ struct SchedulerStats {
   Counter seats_evicted;
   Counter parks_swap, parks_recompute, resumes, recomputed_tokens;
   Counter blocks_mirrored;
+  std::array<Counter, policy::park_reasons> swaps_by_reason, recomputes_by_reason;
+  TimeHistogram swap_out;     // Copying the cells of one park to RAM.
+  TimeHistogram swap_in;      // Copying them back.
+  TimeHistogram parked_time;  // Of who came back, from the park to the resume.
+  TimeHistogram queue_time;   // Of who was admitted.
   Gauge parked, parked_bytes, mirrored_bytes;
+  Gauge held;        // Parked or queued, by an operator.
   Gauge tokens_max;  // The longest sequence so far.
 };
 
@@ -50,13 +59,15 @@ struct ParkedStatus {
   Tokens cells, predicted, remaining;
   std::int32_t swaps = 0, recomputes = 0;
   bool is_swapped = false;  // The last park kept its bytes.
+  bool is_held = false;     // By an operator.
+  bool is_queued = false;   // It was never in the pool: held while it waited.
 };
 
 struct Status {
   Geometry geometry;
   engine::EngineLimits limits;
   std::vector<SeatStatus> seats;     // By number.
-  std::vector<ParkedStatus> parked;  // In order of parking.
+  std::vector<ParkedStatus> parked;  // In order of parking; then the held ones of the queue.
   std::int64_t n_processing = 0;
   std::int64_t n_waiting = 0;
   Tokens cells_used;

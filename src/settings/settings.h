@@ -99,6 +99,7 @@ struct ServerSettings {
   std::string api_prefix;                          // Empty, or "/..." without a closing slash.
   std::int64_t timeout_s = 3600;
   std::int64_t sse_ping_interval_s = 30;  // Below 1: none.
+  std::string keepalive = "comment";      // comment, chunk: what a silent stream gets.
   bool metrics = false;
   bool props = false;
   bool slots = true;

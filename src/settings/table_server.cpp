@@ -6,6 +6,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> reasoning_formats = {"auto", "none", "deepseek",
                                                                "deepseek-legacy"};
+constexpr std::array<std::string_view, 2> keepalives = {"comment", "chunk"};
 constexpr double seconds_max = 31536000;  // A year.
 
 // A limit of our own; reaching it is an answer to the client.
@@ -63,13 +64,24 @@ constexpr Row rows[] = {
     {.names = {"--sse-ping-interval"},
      .env = "LLAMA_ARG_SSE_PING_INTERVAL",
      .placeholder = "N",
-     .help = "seconds of silence after which a stream gets a comment",
+     .help = "seconds of silence after which a stream gets a keepalive",
      .note = "-1 = disabled",
      .group = Group::server,
      .change = Change::live,
      .unit = "seconds",
      .range = {-1, seconds_max},
      .target = bind<&Settings::server, &ServerSettings::sse_ping_interval_s>()},
+    {.names = {"--keepalive"},
+     .env = "FERMATA_KEEPALIVE",
+     .placeholder = "KIND",
+     .help = "what a silent stream gets; one of:\n"
+             "- comment: an SSE comment\n"
+             "- chunk: a chunk without text, for clients that do not count comments as life\n"
+             "{default}",
+     .group = Group::server,
+     .change = Change::live,
+     .choices = keepalives,
+     .target = bind<&Settings::server, &ServerSettings::keepalive>()},
     {.names = {"--threads-http"},
      .env = "LLAMA_ARG_THREADS_HTTP",
      .placeholder = "N",

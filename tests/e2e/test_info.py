@@ -2,7 +2,9 @@
 
 import re
 
-from server import Server, wait_until
+from server import ROOT, Server, wait_until
+
+METRICS = ROOT / "docs" / "metrics.md"
 
 
 def test_health_and_models(server: Server) -> None:
@@ -64,10 +66,13 @@ def parse_metrics(text: str) -> dict[str, float]:
         if line.startswith("# "):
             described.add(line.split()[2])
             continue
-        found = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*) (-?[0-9.e+-]+)", line)
+        found = re.fullmatch(r'(([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?:[a-z]+="[^"]*",?)+\})?) '
+                             r"(-?[0-9.e+-]+)", line)
         assert found, line
-        assert found.group(1) in described
-        values[found.group(1)] = float(found.group(2))
+        family = re.sub(r"_(bucket|sum|count)$", "", found.group(2))
+        assert family in described or found.group(2) in described
+        assert found.group(1) not in values, line
+        values[found.group(1)] = float(found.group(3))
     return values
 
 
@@ -87,6 +92,13 @@ def test_metrics_count_what_was_done(start) -> None:
     assert after["llamacpp:predicted_tokens_seconds"] > 0
     assert after["llamacpp:requests_processing"] == after["llamacpp:requests_deferred"] == 0
     assert parse_metrics(server.get("/metrics").text)["llamacpp:predicted_tokens_seconds"] == 0
+
+
+def test_every_metric_is_documented(start) -> None:
+    text = start("--metrics").get("/metrics").text
+    described = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    documented = set(re.findall(r"`((?:llamacpp:|fermata_)[a-z_]+)", METRICS.read_text()))
+    assert described == documented
 
 
 def test_endpoints_that_are_off_say_how_to_turn_them_on(start) -> None:

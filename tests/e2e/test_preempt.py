@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from server import PATIENCE_S, Server, raw_post, wait_until
+from test_info import parse_metrics
 
 BUDGETS = ["-1", "8192", "1", "0"]
 COUNT = " ".join(str(i) for i in range(1, 96))
@@ -26,9 +27,17 @@ def check_nothing_is_left(server: Server) -> None:
     server.check_clean()
     assert metric(server, "requests_preempted") == 0
     assert metric(server, "preempt_ram_bytes") == 0
-    parks = metric(server, "n_preempt_total")
-    assert parks == (metric(server, "n_preempt_swap_total") +
-                     metric(server, "n_preempt_recompute_total"))
+    values = parse_metrics(server.get("/metrics").text)
+    parks = values["llamacpp:n_preempt_total"]
+    for mode in ("swap", "recompute"):
+        assert values[f"llamacpp:n_preempt_{mode}_total"] == sum(
+            value for name, value in values.items()
+            if name.startswith(f'fermata_parks_total{{mode="{mode}"'))
+    assert parks == (values["llamacpp:n_preempt_swap_total"] +
+                     values["llamacpp:n_preempt_recompute_total"])
+    assert values["fermata_park_copy_seconds_count"] == values["llamacpp:n_preempt_swap_total"]
+    assert values["fermata_parked_seconds_count"] == values["llamacpp:n_resume_total"] <= parks
+    assert values['fermata_parked_bytes{tier="ram"}'] == values["fermata_requests_held"] == 0
     server.check_alive()
 
 
@@ -160,6 +169,24 @@ def test_admission_only_parks_nobody(start: Callable[..., Server]) -> None:
         replies = list(pool.map(lambda i: server.complete(**long_request(i)), range(4)))
     assert [len(reply["tokens"]) for reply in replies] == [400] * 4
     assert metric(server, "n_preempt_total") == 0
+    check_nothing_is_left(server)
+
+
+def test_higher_priority_gets_the_place_of_lower(start: Callable[..., Server]) -> None:
+    """The only slot is taken for a long reply; who is more urgent does not wait for its end."""
+    server = start("-c", "1024", "-np", "1", "--metrics")
+    with ThreadPoolExecutor(2) as pool:
+        low = pool.submit(server.complete, **long_request(1, n_predict=900))
+        wait_until(lambda: not server.is_idle(), "the first to run")
+        equal = pool.submit(server.complete, **long_request(2, n_predict=5))
+        wait_until(lambda: metric(server, "requests_deferred") == 1, "one to wait")
+        urgent = server.complete(**long_request(3, n_predict=100, priority=5))
+        assert urgent["tokens_predicted"] == 100 and urgent["fermata"]["parks"] == 0
+        assert low.result()["fermata"]["parks"] == 1
+        assert len(low.result()["tokens"]) == 900
+        assert equal.result()["tokens_predicted"] == 5
+    values = parse_metrics(server.get("/metrics").text)
+    assert values['fermata_parks_total{mode="swap",reason="priority"}'] == 1
     check_nothing_is_left(server)
 
 

@@ -22,6 +22,7 @@ struct Odds {
   int requests = 0;
   int cancel_percent = 0;
   int slow_percent = 0;
+  int hold_percent = 0;
   int shared_prefix_percent = 0;
 };
 
@@ -58,6 +59,8 @@ Odds draw_odds(Random& random, engine::MemoryKind kind, Layout layout) {
   odds.requests = static_cast<int>(random.between(1, 24));
   odds.cancel_percent = static_cast<int>(random.between(0, 3));
   odds.slow_percent = static_cast<int>(random.between(0, 80));
+  const bool may_hold = odds.spec.scheduler.overcommit && random.chance(50);
+  odds.hold_percent = may_hold ? static_cast<int>(random.between(1, 10)) : 0;
   odds.shared_prefix_percent = static_cast<int>(random.between(0, 90));
   return odds;
 }
@@ -77,12 +80,16 @@ class Schedule {
     // Bounded: every tick either works or something changes outside it.
     for (int tick = 0; tick < 20'000 && !everyone_is_done(); ++tick) {
       while (static_cast<int>(asks_.size()) < odds_.requests && random_.chance(30)) arrive();
+      if (random_.chance(odds_.hold_percent)) park_or_unpark();
+      if (tick == 10'000) let_all_go();
       rig_.tick();
       check_cells();
       for (std::size_t i = 0; i < clients_.size(); ++i) visit(i);
     }
+    let_all_go();
     for (std::size_t i = 0; i < clients_.size(); ++i) check_client(i);
     rig_.tick();
+    for (const auto& reply : replies_) EXPECT_TRUE(reply->take().has_value());
     const scheduler::Status status = rig_.scheduler().status().read();
     EXPECT_EQ(status.n_processing, 0);
     EXPECT_EQ(status.n_waiting, 0);
@@ -120,6 +127,24 @@ class Schedule {
     left_.push_back(false);
   }
 
+  // An operator parks somebody, or lets somebody back: any request, whatever its state.
+  void park_or_unpark() {
+    if (clients_.empty()) return;
+    const auto action =
+        random_.chance(40) ? scheduler::HoldAction::park : scheduler::HoldAction::unpark;
+    const auto last = static_cast<std::int64_t>(clients_.size()) - 1;
+    replies_.push_back(
+        rig_.hold(action, clients_[static_cast<std::size_t>(random_.between(0, last))]->id));
+  }
+
+  // From then on nobody is held, and everybody finishes.
+  void let_all_go() {
+    odds_.hold_percent = 0;
+    for (const auto& client : clients_) {
+      replies_.push_back(rig_.hold(scheduler::HoldAction::unpark, client->id));
+    }
+  }
+
   void visit(std::size_t i) {
     if (left_[i]) return;
     if (random_.chance(odds_.cancel_percent) && clients_[i]->n_final == 0) {
@@ -155,6 +180,11 @@ class Schedule {
     }
     EXPECT_EQ(parks, stats.parks_swap.value() + stats.parks_recompute.value());
     EXPECT_LE(stats.resumes.value(), parks);
+    std::uint64_t by_reason = 0;
+    for (std::size_t i = 0; i < policy::park_reasons; ++i) {
+      by_reason += stats.swaps_by_reason[i].value() + stats.recomputes_by_reason[i].value();
+    }
+    EXPECT_EQ(parks, by_reason);
   }
 
   void check_cells() {
@@ -207,6 +237,7 @@ class Schedule {
   std::vector<Ask> asks_;
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<bool> left_;
+  std::vector<std::shared_ptr<scheduler::HoldReply>> replies_;
 };
 
 struct Setting {

@@ -13,6 +13,9 @@ bool Client::read() {
     text += event.text;
     tokens.push_back(event);
   }
+  for (const Notice& notice : taken.notices) {
+    ++(notice.kind == NoticeKind::preempted ? preempted : resumed);
+  }
   const bool any = !taken.tokens.empty() || taken.final;
   if (taken.final) {
     ++n_final;
@@ -57,6 +60,23 @@ std::unique_ptr<Client> SchedulerRig::submit(const Ask& ask) {
   submission.channel = client->channel;
   client->outcome = scheduler_->submit(submission);
   return client;
+}
+
+std::shared_ptr<scheduler::HoldReply> SchedulerRig::hold(scheduler::HoldAction action,
+                                                         RequestId id) {
+  auto reply = std::make_shared<scheduler::HoldReply>();
+  FERMATA_CHECK(scheduler_->hold({.action = action, .seat = {}, .id = id, .reply = reply}) ==
+                    scheduler::SubmitOutcome::accepted,
+                "the test asks too often");
+  return reply;
+}
+
+std::shared_ptr<scheduler::HoldReply> SchedulerRig::hold(scheduler::HoldAction action, Seat seat) {
+  auto reply = std::make_shared<scheduler::HoldReply>();
+  FERMATA_CHECK(scheduler_->hold({.action = action, .seat = seat, .id = {}, .reply = reply}) ==
+                    scheduler::SubmitOutcome::accepted,
+                "the test asks too often");
+  return reply;
 }
 
 void SchedulerRig::run(const std::vector<Client*>& readers, int ticks_max) {

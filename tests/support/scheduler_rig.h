@@ -40,6 +40,7 @@ struct Client {
   scheduler::SubmitOutcome outcome = scheduler::SubmitOutcome::accepted;
   std::string text;
   std::vector<TokenEvent> tokens;
+  int preempted = 0, resumed = 0;  // Notices.
   std::optional<FinalEvent> final;
   int n_final = 0;
 
@@ -52,6 +53,9 @@ class SchedulerRig {
   explicit SchedulerRig(const RigSpec& spec);
 
   std::unique_ptr<Client> submit(const Ask& ask);
+  // A command of an operator; its reply gets the receipt at the next tick.
+  std::shared_ptr<scheduler::HoldReply> hold(scheduler::HoldAction action, RequestId id);
+  std::shared_ptr<scheduler::HoldReply> hold(scheduler::HoldAction action, Seat seat);
   // Ticks until no work is left. REQUIRES (checked): that takes no more than `ticks_max`.
   // Every client in `readers` reads after each tick.
   void run(const std::vector<Client*>& readers, int ticks_max = 100'000);

@@ -48,14 +48,22 @@ class Scene {
     parked_.push_back(parked);
     return parked_.back();
   }
-  void waiting(std::uint64_t id, std::int64_t prompt) {
+  WaitingView& waiting(std::uint64_t id, std::int64_t prompt) {
     none_.resize(seats_.size());
     WaitingView waiting;
     waiting.id = RequestId(id);
     waiting.prompt = Tokens(prompt);
     waiting.remaining = Tokens(100);
+    waiting_.reserve(16);
     waiting_.push_back(waiting);
+    return waiting_.back();
   }
+
+  // As the scheduler does it when no seat is open.
+  void no_prefixes() { no_prefixes_ = true; }
+  void hold_waiting(std::size_t i) { waiting_[i].held = true; }
+  void hold_parked(std::size_t i) { parked_[i].held = true; }
+  void hold_running(std::size_t i) { running_[i].held = true; }
 
   View& view() { return view_; }
   const Plan& plan() {
@@ -66,6 +74,7 @@ class Scene {
     view_.running = running_;
     view_.parked = parked_;
     for (WaitingView& waiting : waiting_) waiting.prefixes = none_;
+    if (no_prefixes_) waiting_.front().prefixes = {};
     view_.waiting = waiting_;
     plan_preempting(view_, plan_);
     EXPECT_EQ(find_fault(view_, plan_).value_or(""), "");
@@ -103,6 +112,7 @@ class Scene {
   std::vector<ParkedView> parked_;
   std::vector<WaitingView> waiting_;
   std::vector<PrefixView> none_;
+  bool no_prefixes_ = false;
 };
 
 using Seats = std::vector<int>;
@@ -334,6 +344,113 @@ TEST(Preempting, WhoHasNotReadForLongGivesWayToOneThatWaits) {
   EXPECT_EQ(scene.parks(), Seats{});
   silent.blocked_for = Micros(2'000'000);
   EXPECT_EQ(scene.parks(), Seats{0});
+}
+
+TEST(Preempting, HigherPriorityDisplacesLowerThatHadItsTurn) {
+  Scene scene(100);
+  RunningView& low = scene.decoding(0, 40);
+  scene.decoding(1, 50).since_start = Tokens(8);
+  scene.waiting(5, 30).priority = 1;
+  low.priority = -1;
+  low.since_start = Tokens(7);
+  EXPECT_EQ(scene.parks(), Seats{1}) << "the lowest has not had its turn";
+  EXPECT_EQ(scene.plan().park[0].reason, ParkReason::priority);
+  low.since_start = Tokens(8);
+  EXPECT_EQ(scene.parks(), Seats{0}) << "lowest priority first";
+  EXPECT_TRUE(scene.plan().admit.empty()) << "its cells are free in the next tick";
+}
+
+TEST(Preempting, EqualPrioritiesDoNotDisplaceEachOther) {
+  Scene scene(100);
+  scene.decoding(0, 90).since_start = Tokens(80);
+  scene.waiting(5, 30);
+  EXPECT_EQ(scene.parks(), Seats{});
+  scene.parked(30);
+  EXPECT_EQ(scene.parks(), Seats{});
+}
+
+TEST(Preempting, HigherPriorityTakesASeatWhereOnlyThatIsMissing) {
+  Scene scene(1000, 2);
+  scene.decoding(0, 10).since_start = Tokens(8);
+  RunningView& other = scene.decoding(1, 20);
+  other.since_start = Tokens(8);
+  other.priority = 3;
+  scene.waiting(5, 15).priority = 2;
+  scene.no_prefixes();
+  EXPECT_EQ(scene.parks(), Seats{0});
+  EXPECT_EQ(scene.plan().park[0].reason, ParkReason::priority);
+}
+
+TEST(Preempting, AParkedRequestOfHigherPriorityNeedNotWaitForRotation) {
+  Scene scene(100);
+  scene.decoding(0, 70).since_start = Tokens(8);
+  ParkedView& parked = scene.parked(40);
+  EXPECT_EQ(scene.parks(), Seats{});
+  parked.priority = 1;
+  EXPECT_EQ(scene.parks(), Seats{0});
+}
+
+TEST(Preempting, WhoWasDisplacedDoesNotKeepOutWhoDisplacedIt) {
+  Scene scene(100);
+  scene.parked(60);
+  scene.waiting(5, 50).priority = 1;
+  EXPECT_EQ(scene.resumes(), Indices{});
+  ASSERT_EQ(scene.plan().admit.size(), 1U);
+  Scene equal(100);
+  equal.parked(60);
+  equal.waiting(5, 50);
+  EXPECT_EQ(equal.resumes(), Indices{0});
+  EXPECT_TRUE(equal.plan().admit.empty());
+}
+
+TEST(Preempting, APromptIsNotDisplaced) {
+  Scene scene(100);
+  scene.reading(0, 40, 50);
+  scene.waiting(5, 30).priority = 1;
+  EXPECT_EQ(scene.parks(), Seats{});
+}
+
+TEST(Preempting, WhoIsHeldLeavesAndStaysOut) {
+  Scene scene(100);
+  scene.decoding(0, 20);
+  scene.decoding(1, 30).held = true;
+  EXPECT_EQ(scene.parks(), Seats{1}) << "though there is room";
+  EXPECT_EQ(scene.plan().park[0].reason, ParkReason::manual);
+  Scene out(100);
+  out.parked(20).held = true;
+  out.parked(30);
+  out.waiting(7, 10);
+  out.waiting(8, 10);
+  out.hold_waiting(0);
+  EXPECT_EQ(out.resumes(), Indices{1}) << "others pass it";
+  ASSERT_EQ(out.plan().admit.size(), 1U);
+  EXPECT_EQ(out.plan().admit[0].id, RequestId(8));
+}
+
+TEST(Preempting, AHeldHeadIsNoReasonToRotate) {
+  Scene scene(100);
+  scene.decoding(0, 90).since_start = Tokens(50);
+  ParkedView& parked = scene.parked(60);
+  parked.held = true;
+  parked.parked_at = Micros(0);
+  EXPECT_EQ(scene.parks(), Seats{});
+}
+
+TEST(Preempting, FindFaultKnowsWhoIsHeld) {
+  Scene scene(100);
+  scene.decoding(0, 20);
+  scene.parked(20);
+  scene.waiting(7, 10);
+  const Plan good = scene.plan();
+  ASSERT_EQ(good.resume.size() + good.admit.size(), 2U);
+  const auto fault = [&] { return find_fault(scene.view(), good).value_or("nothing"); };
+  EXPECT_EQ(fault(), "nothing");
+  scene.hold_waiting(0);
+  EXPECT_EQ(fault(), "admits a request that is held");
+  scene.hold_parked(0);
+  EXPECT_EQ(fault(), "resumes what is held");
+  scene.hold_running(0);
+  EXPECT_EQ(fault(), "leaves in the pool what is held");
 }
 
 TEST(Preempting, FindFaultNamesBrokenParksAndResumes) {

@@ -31,6 +31,18 @@ std::vector<std::unique_ptr<Client>> run_four(SchedulerRig& rig) {
   return clients;
 }
 
+std::uint64_t sum(const std::array<Counter, policy::park_reasons>& counts) {
+  std::uint64_t out = 0;
+  for (const Counter& count : counts) out += count.value();
+  return out;
+}
+
+std::uint64_t observations(const TimeHistogram& times) {
+  std::uint64_t out = 0;
+  for (std::size_t i = 0; i < TimeHistogram::buckets; ++i) out += times.count(i);
+  return out;
+}
+
 class Budgets : public ::testing::TestWithParam<std::optional<std::int64_t>> {};
 
 TEST_P(Budgets, FourThatOverflowThePoolAllGetTheirSoloText) {
@@ -48,6 +60,12 @@ TEST_P(Budgets, FourThatOverflowThePoolAllGetTheirSoloText) {
   const scheduler::SchedulerStats& stats = rig.scheduler().stats();
   EXPECT_GT(parks, 0);
   EXPECT_EQ(stats.resumes.value(), static_cast<std::uint64_t>(parks));
+  EXPECT_EQ(sum(stats.swaps_by_reason), stats.parks_swap.value());
+  EXPECT_EQ(sum(stats.recomputes_by_reason), stats.parks_recompute.value());
+  EXPECT_EQ(observations(stats.swap_out), stats.parks_swap.value());
+  EXPECT_EQ(observations(stats.swap_in), stats.parks_swap.value());
+  EXPECT_EQ(observations(stats.parked_time), stats.resumes.value());
+  EXPECT_EQ(observations(stats.queue_time), 4U);
   if (GetParam() == 0) {
     EXPECT_EQ(stats.parks_swap.value(), 0U);
   }

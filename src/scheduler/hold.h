@@ -1,0 +1,76 @@
+// Parking by hand: an operator keeps a request out of the pool until he lets it back. Plain values
+// go in; exactly one receipt comes out.
+#pragma once
+
+#include "base/types.h"
+#include "policy/policy.h"
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace fermata::scheduler {
+
+enum class HoldAction : std::uint8_t { park, unpark };
+
+enum class HoldOutcome : std::uint8_t {
+  done,
+  nobody_there,     // No request runs on the seat, or was parked from it by hand.
+  no_such_request,  // Finished, or never was.
+  not_on_seat,      // The request that is named is not the one of the seat that is named.
+  not_parked,       // Nothing to let back.
+  stopping,         // The server shuts down.
+};
+
+struct HoldReceipt {
+  HoldOutcome outcome = HoldOutcome::done;
+  RequestId id = {};
+  std::optional<Seat> seat = {};              // Where it runs or, out of the pool, ran last.
+  bool is_out = false;                        // It is out of the pool now, or held in the queue.
+  std::optional<policy::ParkMode> mode = {};  // None: it is not parked, or holds nothing.
+  Tokens tokens = {};                         // That it held when it was parked.
+  Bytes bytes = {};                           // Of RAM that it holds now.
+  Micros took = {};                           // From the command to its effect.
+};
+
+// One receipt on its way to another thread. Both sides share it; either may be destroyed first.
+class HoldReply {
+ public:
+  // The scheduler's side. Called once.
+  void give(const HoldReceipt& receipt) {
+    const std::lock_guard lock(mutex_);
+    receipt_ = receipt;
+    if (wake_) wake_();
+  }
+
+  // The reader's side. `wake` is called when the receipt is there; it must be cheap and must not
+  // call back.
+  void wake_with(std::function<void()> wake) {
+    const std::lock_guard lock(mutex_);
+    wake_ = std::move(wake);
+    if (receipt_ && wake_) wake_();
+  }
+  // The receipt, once.
+  std::optional<HoldReceipt> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(receipt_, std::nullopt);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<HoldReceipt> receipt_;
+  std::function<void()> wake_;
+};
+
+// At least one of `seat` and `id` names the request; both must mean the same one.
+struct HoldCommand {
+  HoldAction action = HoldAction::park;
+  std::optional<Seat> seat = {};
+  std::optional<RequestId> id = {};
+  std::shared_ptr<HoldReply> reply = {};
+  Micros asked{0};  // Set by Scheduler::hold.
+};
+
+}  // namespace fermata::scheduler
