@@ -144,7 +144,7 @@ void write_parking(Exposition& out, const scheduler::SchedulerStats& stats) {
 
 void write_parks_by_reason(Exposition& out, const scheduler::SchedulerStats& stats) {
   constexpr std::array<std::string_view, policy::park_reasons> reasons = {
-      "pressure", "forced", "rotation", "priority", "unread", "manual"};
+      "pressure", "forced", "rotation", "priority", "unread", "manual", "last_resort"};
   const auto write = [&](std::string_view mode, const auto& counts) {
     for (std::size_t i = 0; i < reasons.size(); ++i) {
       out.counter("fermata_parks_total", "Requests parked, by what became of their cells and why.",

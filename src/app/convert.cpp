@@ -69,6 +69,11 @@ engine::llama::ModelOptions model_options_of(const settings::Settings& settings)
   return out;
 }
 
+engine::InjectedFaults injected_faults_of(const settings::Settings& settings) {
+  return {.no_room_percent = narrow(settings.preempt.no_room_percent),
+          .move_percent = narrow(settings.preempt.move_fault_percent)};
+}
+
 scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& settings) {
   scheduler::SchedulerOptions out;
   out.waiting_max = static_cast<std::size_t>(settings.limits.queue_max);
@@ -79,6 +84,7 @@ scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& setti
   out.preempt.enabled = preempt.enabled;
   out.preempt.victim = victim_of(preempt.policy);
   out.preempt.every = Tokens(preempt.every);
+  out.preempt.planner = !preempt.last_resort_only;
   out.preempt_ram.reset();
   if (preempt.ram_mib >= 0) out.preempt_ram = Bytes(preempt.ram_mib << 20);
   return out;

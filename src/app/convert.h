@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/geometry.h"
+#include "engine/faulty.h"
 #include "engine/llama/backend.h"
 #include "engine/model.h"
 #include "http/server.h"
@@ -15,6 +16,7 @@ namespace fermata::app {
 Geometry geometry_of(const settings::Settings& settings);
 engine::EngineOptions engine_options_of(const settings::Settings& settings);
 engine::llama::ModelOptions model_options_of(const settings::Settings& settings);
+engine::InjectedFaults injected_faults_of(const settings::Settings& settings);
 scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& settings);
 http::ServerOptions server_options_of(const settings::Settings& settings);
 LogOptions log_options_of(const settings::Settings& settings);

@@ -30,6 +30,10 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
   if (!engine) return Err(engine.error().message);
   out->engine_ = std::move(engine).value();
   if (settings.server.warmup) warm_up(*out->engine_);
+  const engine::InjectedFaults faults = injected_faults_of(settings);
+  if (faults.no_room_percent > 0 || faults.move_percent > 0) {
+    out->engine_ = std::make_unique<engine::FaultyEngine>(std::move(out->engine_), faults, 1);
+  }
   scheduler::SchedulerOptions options = scheduler_options_of(settings);
   const Geometry& geometry = out->engine_->geometry();
   options.bytes_per_token =

@@ -167,6 +167,11 @@ Exit run_serve(std::span<const std::string_view> args, const settings::Environme
     log_warn("--preempt-every {}: every request is parked after so many tokens; this is a test",
              settings.preempt.every);
   }
+  if (settings.preempt.move_fault_percent > 0 || settings.preempt.no_room_percent > 0) {
+    log_warn(
+        "--inject-move-faults {} --inject-no-room {}: the engine fails on purpose; this is a test",
+        settings.preempt.move_fault_percent, settings.preempt.no_room_percent);
+  }
   const Exit code = load_and_serve(settings);
   stop_logging();
   return code;

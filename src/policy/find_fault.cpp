@@ -58,8 +58,8 @@ class Checker {
       total += run.rows;
     }
     if (total > view_.batch_max) return "runs more rows than a step may have";
-    const bool bounded =
-        view_.overcommit && view_.layout == Layout::pooled && view_.cells_per_token;
+    const bool bounded = view_.overcommit && view_.preempt.planner &&
+                         view_.layout == Layout::pooled && view_.cells_per_token;
     if (bounded && total + swapped_in_ > most_free()) return "runs more rows than cells are free";
     return std::nullopt;
   }

@@ -3,135 +3,25 @@
 #pragma once
 
 #include "base/types.h"
-#include "core/geometry.h"
+#include "policy/view.h"
 
+#include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace fermata::policy {
 
-enum class SeatUse : std::uint8_t { empty, idle, busy };
-enum class Phase : std::uint8_t { prefill, decode };  // prefill: also a replay after a park.
-
-// How a sequence is taken out of the pool.
-enum class ParkMode : std::uint8_t {
-  swap,       // Its exact bytes wait in RAM.
-  recompute,  // Its tokens wait; its cells are computed again.
-};
-
 enum class ParkReason : std::uint8_t {
-  pressure,  // The next step's rows did not fit.
-  forced,    // PreemptOptions::every.
-  rotation,  // It had its turn, and somebody has waited long.
-  priority,  // Somebody of higher priority needs its place.
-  unread,    // Its client does not read, and somebody waits.
-  manual,    // An operator holds it.
+  pressure,     // The next step's rows did not fit.
+  forced,       // PreemptOptions::every.
+  rotation,     // It had its turn, and somebody has waited long.
+  priority,     // Somebody of higher priority needs its place.
+  unread,       // Its client does not read, and somebody waits.
+  manual,       // An operator holds it.
+  last_resort,  // A step found no cells, whatever the plan had counted.
 };
-inline constexpr std::size_t park_reasons = 6;
-
-// Who is parked first when cells run out.
-enum class Victim : std::uint8_t { smallest, youngest, oldest, largest };
-
-struct PreemptOptions {
-  bool enabled = true;  // false: who finds no cells fails, for comparison.
-  Victim victim = Victim::smallest;
-  // What everybody is left to generate between two parks, and what is kept free for it when a
-  // request is admitted or resumed: it bounds how often sequences move.
-  Tokens quantum{64};
-  Micros rotate_after{2'000'000};  // Somebody parked for so long gets the place of another.
-  Tokens every{0};                 // Test: park each sequence after so many tokens; 0: never.
-};
-
-struct SeatView {
-  Seat seat;
-  SeatUse use = SeatUse::empty;
-  Tokens length;
-  Tokens exclusive;  // Cells that only this seat holds: what evicting it frees for certain.
-  Micros last_used;
-};
-
-// What one seat could spare for one waiting request; see kv::PrefixMatch.
-struct PrefixView {
-  Tokens own;
-  Tokens shareable;
-};
-
-struct WaitingView {
-  RequestId id;
-  Tokens prompt;
-  Tokens need;           // Cells in the worst case, 0 where tokens take none.
-  Tokens remaining{-1};  // Tokens it may generate; -1: no limit.
-  std::int32_t priority = 0;
-  std::optional<Seat> seat;              // Only this one will do.
-  std::span<const PrefixView> prefixes;  // By seat; empty: not looked at in this tick.
-  bool held = false;                     // By an operator: not to be admitted.
-};
-
-struct RunningView {
-  RequestId id;
-  Seat seat;
-  Phase phase = Phase::prefill;
-  Tokens rows_left{0};   // Rows of the prompt or replay not computed yet; 0 in Phase::decode.
-  bool blocked = false;  // Its client does not read: no room for another event.
-  Micros blocked_for{0};
-  Tokens remaining{-1};   // Tokens it may still generate; -1: no limit.
-  Tokens since_start{0};  // Generated since it was admitted or last resumed.
-  std::int32_t parks = 0;
-  bool replaying = false;
-  std::int32_t priority = 0;
-  Tokens mirrored{0};  // Of its cells, from the first on: their bytes are in RAM as well.
-  bool held = false;   // By an operator: to be parked.
-};
-
-struct ParkedView {
-  RequestId id;
-  Tokens cells;      // What it held, and holds again once it is back.
-  Tokens rows_left;  // Of its prompt, beyond those.
-  ParkMode mode = ParkMode::swap;
-  std::optional<Seat> seat;  // Only this one will do.
-  Tokens remaining{-1};      // -1: no limit.
-  Micros parked_at;
-  bool blocked = false;
-  std::int32_t priority = 0;
-  bool held = false;  // By an operator: not to be resumed.
-};
-
-// Measured on this machine; 0: not known yet.
-struct Rates {
-  Micros decode_step;     // One step of the present number of decode rows and no prefill.
-  Micros prefill_per_1k;  // A thousand more rows of prefill in a step.
-};
-
-// Built once per tick, valid during the call. `waiting` is in order of priority, then arrival;
-// `running` in order of admission; `parked` in order of parking; `seats` in order of number.
-struct View {
-  Micros now;
-  Layout layout = Layout::pooled;
-  Tokens cells;  // All cells of the pool.
-  bool cells_per_token = true;
-  bool overcommit = false;   // Admissions need not fit in the worst case.
-  Tokens cells_unpromised;   // Neither held nor promised; idle seats count as held.
-  Tokens cells_free;         // Not held by anybody.
-  Tokens cells_busy;         // Held by busy seats.
-  Tokens cells_outstanding;  // Promised to busy seats and not held yet.
-  Tokens batch_max;
-  Micros step_budget;  // Of a step in which anybody decodes; 0: two decode steps.
-  Rates rates;
-  PreemptOptions preempt;
-  bool can_swap = false;                 // The engine can move this memory's cells.
-  Bytes bytes_per_sequence{0};           // Of a swapped sequence, beside its tokens.
-  Bytes bytes_per_token{0};              // Of a swapped sequence.
-  std::optional<Bytes> ram_left;         // For more swapped bytes, mirrors dropped; none: no limit.
-  std::optional<Bytes> mirror_ram_left;  // For more mirrors; none: no limit.
-  Tokens block = block_tokens;
-  std::int32_t blocks_max = 0;  // Blocks that may be mirrored in this tick.
-  std::span<const SeatView> seats;
-  std::span<const WaitingView> waiting;
-  std::span<const RunningView> running;
-  std::span<const ParkedView> parked;
-};
+inline constexpr std::size_t park_reasons = 7;
 
 struct Park {
   std::size_t running;  // Index into View::running.
@@ -191,12 +81,12 @@ struct Plan {
 void plan_worst_case(const View& view, Plan& plan);
 
 // Admits more than fits in the worst case and parks when cells run out. In this order: forced
-// parks; parks until the next step's rows fit (idle seats are evicted first); resumes in the order
-// of parking, then admissions, by priority and nobody passes; a place is made for who has waited
-// too long or has a higher priority; rows; and, when cells are short, mirrors of who would be
-// parked next. Whoever comes in must find room for itself and for a quantum of everybody's tokens,
-// so that it does not have to leave at once. With one sequence alone in the pool that margin is
-// waived.
+// parks; after a step that found no cells, idle seats go and one more sequence is parked; parks
+// until the next step's rows fit (idle seats are evicted first); resumes in the order of parking,
+// then admissions, by priority and nobody passes; a place is made for who has waited too long or
+// has a higher priority; rows; and, when cells are short, mirrors of who would be parked next.
+// Whoever comes in must find room for itself and for a quantum of everybody's tokens, so that it
+// does not have to leave at once. With one sequence alone in the pool that margin is waived.
 void plan_preempting(const View& view, Plan& plan);
 
 // Why the plan does not respect the view: what the scheduler checks before it applies one.

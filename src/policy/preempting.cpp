@@ -50,8 +50,15 @@ class Draft {
     }
   }
 
+  void last_resort() {
+    if (view_.no_room == 0) return;
+    while (evict_one(std::nullopt)) {
+    }
+    if (const auto victim = pick_victim()) park(*victim, ParkReason::last_resort);
+  }
+
   void park_until_rows_fit() {
-    if (!bounded_) return;
+    if (!bounded_ || !view_.preempt.planner) return;
     while (next_rows() > room()) {
       if (evict_one(std::nullopt)) continue;
       const std::optional<std::size_t> victim = pick_victim();
@@ -147,6 +154,14 @@ class Draft {
       mirrored[*best] += block;
       plan_.mirror.push_back({*best});
     }
+  }
+
+  // Steps get shorter while they find no cells.
+  Tokens rows_max() const {
+    const Tokens most = view_.preempt.planner ? room() : view_.batch_max;
+    if (view_.no_room == 0) return most;
+    const Tokens fewer = view_.batch_max / (std::int64_t{1} << std::min(view_.no_room, 20));
+    return std::min(most, std::max(fewer, Tokens(1)));
   }
 
   // Cells that are free for certain once the plan is applied. Where seats share cells with each
@@ -390,12 +405,13 @@ void plan_preempting(const View& view, Plan& plan) {
   plan.clear();
   Draft draft(view, plan);
   draft.force_parks();
+  draft.last_resort();
   draft.park_until_rows_fit();
   if (plan.park.empty() && plan.fail.empty() && (!view.parked.empty() || !view.waiting.empty())) {
     const bool everybody = draft.let_in();
     if (!everybody && view.preempt.enabled) draft.make_place();
   }
-  plan_rows(view, draft.room(), plan);
+  plan_rows(view, draft.rows_max(), plan);
   draft.mirror();
 }
 

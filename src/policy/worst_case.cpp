@@ -104,7 +104,13 @@ void plan_admissions(const View& view, Plan& plan) {
 
 void plan_worst_case(const View& view, Plan& plan) {
   plan.clear();
-  if (!view.waiting.empty()) plan_admissions(view, plan);
+  if (view.no_room > 0) {  // Something is miscounted: cells that serve nobody go first.
+    for (const SeatView& seat : view.seats) {
+      if (seat.use == SeatUse::idle) plan.evict.push_back(seat.seat);
+    }
+  } else if (!view.waiting.empty()) {
+    plan_admissions(view, plan);
+  }
   plan_rows(view, view.batch_max, plan);  // What was promised is there.
 }
 

@@ -222,6 +222,7 @@ policy::View Scheduler::build_view() {
   view.cells_unpromised = pool_.unpromised();
   view.cells_busy = pool_.used_by_busy();
   view.cells_outstanding = pool_.outstanding();
+  view.no_room = no_room_in_a_row_;
   view.batch_max = engine_.limits().batch;
   view.step_budget = options_.step_budget;
   view.rates = pace_.rates(decoding);
@@ -406,12 +407,9 @@ void Scheduler::take_results(const policy::Plan& plan) {
   }
 }
 
-// The ledger promised that the rows fit. Whatever the reason, cells that serve nobody go first.
+// The plan had counted on cells that are not there: the next one makes more room.
 void Scheduler::handle_no_room() {
   stats_.no_room_steps.add();
-  for (std::int32_t s = 0; s < pool_.seats(); ++s) {
-    if (pool_.use(Seat(s)) == kv::SeatUse::idle) pool_.evict(Seat(s));
-  }
   if (++no_room_in_a_row_ < no_room_in_a_row_max) return;
   log_error("the engine has had no room {} times in a row; it is started over",
             no_room_in_a_row_max);

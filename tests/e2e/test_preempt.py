@@ -46,6 +46,32 @@ def long_request(i: int, **more: Any) -> dict[str, Any]:
             "return_tokens": True} | more
 
 
+@pytest.mark.parametrize("how", [
+    ("--preempt-last-resort-only",),
+    ("--inject-move-faults", "40"),
+    ("--inject-no-room", "15"),
+    ("--preempt-last-resort-only", "--inject-move-faults", "30", "--inject-no-room", "10"),
+], ids=["last_resort_only", "copies_fail", "steps_find_no_cells", "all_of_it"])
+def test_whatever_fails_on_the_way_the_counting_goes_on(start: Callable[..., Server],
+                                                        how: tuple[str, ...]) -> None:
+    """A copy that fails, or a step without room, must never reach a client."""
+    server = start("-c", "1024", "-np", "6", "--metrics", *how)
+    with ThreadPoolExecutor(6) as pool:
+        texts = list(pool.map(
+            lambda i: server.chat("Count from 1 to 95.", temperature=0)["choices"][0]["message"]
+            ["content"], range(6)))
+    assert [text.replace(",", "") for text in texts] == [COUNT] * 6
+    values = parse_metrics(server.get("/metrics").text)
+    assert values["llamacpp:n_preempt_total"] > 0
+    if "--preempt-last-resort-only" in how or "--inject-no-room" in how:
+        assert sum(value for name, value in values.items()
+                   if name.startswith("fermata_parks_total{") and "last_resort" in name) > 0
+    if "--inject-move-faults" in how:
+        assert values["llamacpp:n_preempt_recompute_total"] > 0 or (
+            values["llamacpp:n_recompute_tokens_total"] > 0)
+    check_nothing_is_left(server)
+
+
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_four_requests_that_overflow_the_pool_all_finish(start: Callable[..., Server],
                                                          budget: str) -> None:

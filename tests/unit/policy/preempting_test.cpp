@@ -496,6 +496,42 @@ TEST(Preempting, FindFaultNamesBrokenParksAndResumes) {
   EXPECT_EQ(fault([](Plan& p) { p.park = {{1, ParkMode::swap}}; }), "swaps what cannot be moved");
 }
 
+TEST(LastResort, AStepThatFoundNoCellsCostsIdleSeatsAndASequence) {
+  Scene scene(1000);
+  scene.decoding(0, 300);
+  scene.decoding(1, 100);
+  scene.reading(2, 50, 200);
+  scene.idle(3, 100, 5);
+  EXPECT_TRUE(scene.plan().park.empty());
+  scene.view().no_room = 1;
+  const Plan& plan = scene.plan();
+  EXPECT_EQ(plan.evict, (std::vector<Seat>{Seat(3)}));
+  ASSERT_EQ(plan.park.size(), 1U);
+  EXPECT_EQ(plan.park[0].running, 2U);
+  EXPECT_EQ(plan.park[0].reason, ParkReason::last_resort);
+}
+
+TEST(LastResort, StepsGetShorterWhenNobodyElseIsLeft) {
+  Scene scene(1000);
+  scene.reading(0, 50, 400);
+  EXPECT_EQ(scene.plan().run[0].rows, Tokens(400));
+  scene.view().no_room = 2;
+  EXPECT_EQ(scene.plan().run[0].rows, Tokens(128));
+  scene.view().no_room = 30;
+  EXPECT_EQ(scene.plan().run[0].rows, Tokens(1));
+}
+
+TEST(LastResort, WithoutThePlannerNobodyIsParkedBeforeAStepHasFailed) {
+  Scene scene(1000);
+  scene.view().preempt.planner = false;
+  scene.decoding(0, 600);
+  scene.decoding(1, 400);
+  EXPECT_TRUE(scene.plan().park.empty());
+  EXPECT_EQ(scene.plan().run.size(), 2U);
+  scene.view().no_room = 1;
+  EXPECT_EQ(scene.parks(), (std::vector<int>{1}));
+}
+
 std::vector<std::size_t> mirrors(Scene& scene) {
   std::vector<std::size_t> out;
   for (const Mirror& mirror : scene.plan().mirror) out.push_back(mirror.running);

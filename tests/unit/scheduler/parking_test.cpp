@@ -214,5 +214,20 @@ TEST(Parking, ASequenceThatIsParkedOftenIsCopiedOnceNotEveryTime) {
   EXPECT_EQ(rig.scheduler().stats().mirrored_bytes.value(), 0);
 }
 
+// Four chats overflow the pool and the counting of cells is switched off: the step itself says it.
+TEST(Parking, WithoutThePlannerTheLastResortKeepsEveryText) {
+  RigSpec spec = with_budget(5000);
+  spec.scheduler.preempt.planner = false;
+  SchedulerRig rig(spec);
+  const auto clients = run_four(rig);
+  for (const auto& client : clients) {
+    ASSERT_EQ(client->n_final, 1);
+    EXPECT_EQ(client->tokens.size(), 150U);
+  }
+  EXPECT_EQ(clients[2]->text, solo_run({}, {.prompt = "south", .max_tokens = 150}).text);
+  EXPECT_GT(rig.scheduler().stats().no_room_steps.value(), 0U);
+  EXPECT_EQ(rig.scheduler().stats().broken_steps.value(), 0U);
+}
+
 }  // namespace
 }  // namespace fermata
