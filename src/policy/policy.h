@@ -4,6 +4,7 @@
 
 #include "base/types.h"
 #include "core/geometry.h"
+#include "policy/park.h"
 
 #include <optional>
 #include <span>
@@ -14,22 +15,6 @@ namespace fermata::policy {
 
 enum class SeatUse : std::uint8_t { empty, idle, busy };
 enum class Phase : std::uint8_t { prefill, decode };  // prefill: also a replay after a park.
-
-// How a sequence is taken out of the pool.
-enum class ParkMode : std::uint8_t {
-  swap,       // Its exact bytes wait in RAM.
-  recompute,  // Its tokens wait; its cells are computed again.
-};
-
-enum class ParkReason : std::uint8_t {
-  pressure,  // The next step's rows did not fit.
-  forced,    // PreemptOptions::every.
-  rotation,  // It had its turn, and somebody has waited long.
-  priority,  // Somebody of higher priority needs its place.
-  unread,    // Its client does not read, and somebody waits.
-  manual,    // An operator holds it.
-};
-inline constexpr std::size_t park_reasons = 6;
 
 // Who is parked first when cells run out.
 enum class Victim : std::uint8_t { smallest, youngest, oldest, largest };
