@@ -12,17 +12,6 @@
 
 namespace fermata::policy {
 
-enum class ParkReason : std::uint8_t {
-  pressure,     // The next step's rows did not fit.
-  forced,       // PreemptOptions::every.
-  rotation,     // It had its turn, and somebody has waited long.
-  priority,     // Somebody of higher priority needs its place.
-  unread,       // Its client does not read, and somebody waits.
-  manual,       // An operator holds it.
-  last_resort,  // A step found no cells, whatever the plan had counted.
-};
-inline constexpr std::size_t park_reasons = 7;
-
 struct Park {
   std::size_t running;  // Index into View::running.
   ParkMode mode;

@@ -3,6 +3,7 @@
 
 #include "base/types.h"
 #include "core/geometry.h"
+#include "policy/park.h"
 
 #include <optional>
 #include <span>
@@ -11,12 +12,6 @@ namespace fermata::policy {
 
 enum class SeatUse : std::uint8_t { empty, idle, busy };
 enum class Phase : std::uint8_t { prefill, decode };  // prefill: also a replay after a park.
-
-// How a sequence is taken out of the pool.
-enum class ParkMode : std::uint8_t {
-  swap,       // Its exact bytes wait in RAM.
-  recompute,  // Its tokens wait; its cells are computed again.
-};
 
 // Who is parked first when cells run out.
 enum class Victim : std::uint8_t { smallest, youngest, oldest, largest };

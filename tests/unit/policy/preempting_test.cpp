@@ -1,119 +1,9 @@
 // Who is parked, who comes back and who is let in. Numbers in brackets are the mistakes of others
 // that a test guards against.
-#include "policy/policy.h"
-
-#include <gtest/gtest.h>
+#include "unit/policy/scene.h"
 
 namespace fermata::policy {
 namespace {
-
-// A pooled engine of `cells` cells, built up seat by seat. Nothing is shared.
-class Scene {
- public:
-  explicit Scene(std::int64_t cells, int seats = 4) : cells_(cells) {
-    for (int s = 0; s < seats; ++s) seats_.push_back({Seat(s), SeatUse::empty, {}, {}, {}});
-    view_.overcommit = true;
-    view_.can_swap = true;
-    view_.bytes_per_token = Bytes(10);
-    view_.batch_max = Tokens(512);
-    view_.preempt.quantum = Tokens(8);
-    view_.now = Micros(10'000'000);
-  }
-
-  Scene& idle(int seat, std::int64_t length, std::int64_t last_used) {
-    hold(seat, SeatUse::idle, length).last_used = Micros(last_used);
-    return *this;
-  }
-  RunningView& decoding(int seat, std::int64_t length, std::int64_t remaining = 100) {
-    hold(seat, SeatUse::busy, length);
-    RunningView running;
-    running.id = RequestId(static_cast<std::uint64_t>(seat));
-    running.seat = Seat(seat);
-    running.phase = Phase::decode;
-    running.remaining = Tokens(remaining);
-    running_.push_back(running);
-    return running_.back();
-  }
-  RunningView& reading(int seat, std::int64_t length, std::int64_t rows_left) {
-    RunningView& running = decoding(seat, length);
-    running.phase = Phase::prefill;
-    running.rows_left = Tokens(rows_left);
-    return running;
-  }
-  ParkedView& parked(std::int64_t cells, std::int64_t remaining = 100) {
-    ParkedView parked;
-    parked.cells = Tokens(cells);
-    parked.remaining = Tokens(remaining);
-    parked.parked_at = view_.now;
-    parked_.push_back(parked);
-    return parked_.back();
-  }
-  WaitingView& waiting(std::uint64_t id, std::int64_t prompt) {
-    none_.resize(seats_.size());
-    WaitingView waiting;
-    waiting.id = RequestId(id);
-    waiting.prompt = Tokens(prompt);
-    waiting.remaining = Tokens(100);
-    waiting_.reserve(16);
-    waiting_.push_back(waiting);
-    return waiting_.back();
-  }
-
-  // As the scheduler does it when no seat is open.
-  void no_prefixes() { no_prefixes_ = true; }
-  void hold_waiting(std::size_t i) { waiting_[i].held = true; }
-  void hold_parked(std::size_t i) { parked_[i].held = true; }
-  void hold_running(std::size_t i) { running_[i].held = true; }
-
-  View& view() { return view_; }
-  const Plan& plan() {
-    view_.cells = Tokens(cells_);
-    view_.cells_free = view_.cells - used_;
-    view_.cells_busy = busy_;
-    view_.seats = seats_;
-    view_.running = running_;
-    view_.parked = parked_;
-    for (WaitingView& waiting : waiting_) waiting.prefixes = none_;
-    if (no_prefixes_) waiting_.front().prefixes = {};
-    view_.waiting = waiting_;
-    plan_preempting(view_, plan_);
-    EXPECT_EQ(find_fault(view_, plan_).value_or(""), "");
-    return plan_;
-  }
-  std::vector<int> parks() {
-    std::vector<int> out;
-    for (const Park& park : plan().park) out.push_back(running_[park.running].seat.value);
-    return out;
-  }
-  std::vector<std::size_t> resumes() {
-    std::vector<std::size_t> out;
-    for (const Resume& resume : plan().resume) out.push_back(resume.parked);
-    return out;
-  }
-
- private:
-  SeatView& hold(int seat, SeatUse use, std::int64_t length) {
-    SeatView& view = seats_[static_cast<std::size_t>(seat)];
-    view.use = use;
-    view.length = view.exclusive = Tokens(length);
-    used_ += Tokens(length);
-    if (use == SeatUse::busy) busy_ += Tokens(length);
-    running_.reserve(16);
-    parked_.reserve(16);
-    return view;
-  }
-
-  std::int64_t cells_;
-  Tokens used_{0}, busy_{0};
-  View view_;
-  Plan plan_;
-  std::vector<SeatView> seats_;
-  std::vector<RunningView> running_;
-  std::vector<ParkedView> parked_;
-  std::vector<WaitingView> waiting_;
-  std::vector<PrefixView> none_;
-  bool no_prefixes_ = false;
-};
 
 using Seats = std::vector<int>;
 using Indices = std::vector<std::size_t>;
@@ -273,6 +163,29 @@ TEST(Preempting, WhoComesBackFindsRoomForAQuantumOfEverybody) {  // (16) parked 
   ending.decoding(0, 60, 2);
   ending.parked(30, 1);
   EXPECT_EQ(ending.resumes(), Indices{0}) << "who ends soon needs less";
+}
+
+TEST(Preempting, TwoThatComeBackTogetherLeaveRoomForEachOther) {  // (16)
+  Scene scene(100);
+  scene.parked(42);
+  scene.parked(42);
+  EXPECT_EQ(scene.resumes(), (Indices{0, 1})) << "42 + 8 + 42 + 8 = 100";
+  Scene tight(100);
+  tight.parked(42);
+  tight.parked(43);
+  EXPECT_EQ(tight.resumes(), Indices{0});
+}
+
+TEST(Preempting, RamOfWhoComesBackIsNotSpentInTheSamePlan) {  // (6) credited before it was free
+  Scene scene(200);
+  scene.view().ram_left = Bytes(0);
+  scene.decoding(0, 60).since_start = Tokens(60);
+  scene.parked(20);
+  scene.parked(150).parked_at = Micros(0);
+  EXPECT_EQ(scene.resumes(), Indices{0});
+  ASSERT_EQ(scene.parks(), Seats{0});
+  EXPECT_EQ(scene.plan().park[0].reason, ParkReason::rotation);
+  EXPECT_EQ(scene.plan().park[0].mode, ParkMode::recompute);
 }
 
 TEST(Preempting, TheMarginIsWaivedInAnEmptyPool) {  // (3) it waited for ever
@@ -494,97 +407,6 @@ TEST(Preempting, FindFaultNamesBrokenParksAndResumes) {
             "runs more rows than cells are free");
   scene.view().can_swap = false;
   EXPECT_EQ(fault([](Plan& p) { p.park = {{1, ParkMode::swap}}; }), "swaps what cannot be moved");
-}
-
-TEST(LastResort, AStepThatFoundNoCellsCostsIdleSeatsAndASequence) {
-  Scene scene(1000);
-  scene.decoding(0, 300);
-  scene.decoding(1, 100);
-  scene.reading(2, 50, 200);
-  scene.idle(3, 100, 5);
-  EXPECT_TRUE(scene.plan().park.empty());
-  scene.view().no_room = 1;
-  const Plan& plan = scene.plan();
-  EXPECT_EQ(plan.evict, (std::vector<Seat>{Seat(3)}));
-  ASSERT_EQ(plan.park.size(), 1U);
-  EXPECT_EQ(plan.park[0].running, 2U);
-  EXPECT_EQ(plan.park[0].reason, ParkReason::last_resort);
-}
-
-TEST(LastResort, StepsGetShorterWhenNobodyElseIsLeft) {
-  Scene scene(1000);
-  scene.reading(0, 50, 400);
-  EXPECT_EQ(scene.plan().run[0].rows, Tokens(400));
-  scene.view().no_room = 2;
-  EXPECT_EQ(scene.plan().run[0].rows, Tokens(128));
-  scene.view().no_room = 30;
-  EXPECT_EQ(scene.plan().run[0].rows, Tokens(1));
-}
-
-TEST(LastResort, WithoutThePlannerNobodyIsParkedBeforeAStepHasFailed) {
-  Scene scene(1000);
-  scene.view().preempt.planner = false;
-  scene.decoding(0, 600);
-  scene.decoding(1, 400);
-  EXPECT_TRUE(scene.plan().park.empty());
-  EXPECT_EQ(scene.plan().run.size(), 2U);
-  scene.view().no_room = 1;
-  EXPECT_EQ(scene.parks(), (std::vector<int>{1}));
-}
-
-std::vector<std::size_t> mirrors(Scene& scene) {
-  std::vector<std::size_t> out;
-  for (const Mirror& mirror : scene.plan().mirror) out.push_back(mirror.running);
-  return out;
-}
-
-TEST(Mirroring, BeginsWhenCellsGetShortWithWhoWouldBeParkedFirst) {
-  Scene scene(2000);
-  scene.view().blocks_max = 3;
-  scene.decoding(0, 800);
-  scene.decoding(1, 300);
-  EXPECT_TRUE(mirrors(scene).empty()) << "45 percent are no reason";
-  scene.decoding(2, 530);
-  EXPECT_EQ(mirrors(scene), (std::vector<std::size_t>{1, 2, 2})) << "the leader comes last";
-  scene.view().blocks_max = 8;
-  EXPECT_EQ(mirrors(scene), (std::vector<std::size_t>{1, 2, 2, 0, 0, 0}));
-}
-
-TEST(Mirroring, GoesOnFromWhatIsMirroredAndKeepsTheBudget) {
-  Scene scene(1000);
-  scene.view().blocks_max = 8;
-  scene.decoding(0, 500).mirrored = Tokens(256);
-  scene.decoding(1, 300).mirrored = Tokens(200);
-  EXPECT_EQ(mirrors(scene), (std::vector<std::size_t>{1}));
-  scene.view().mirror_ram_left = Bytes(10 * 56 - 1);
-  EXPECT_TRUE(mirrors(scene).empty());
-}
-
-TEST(Mirroring, WaitsWhileSequencesAreMoved) {
-  Scene scene(1000);
-  scene.view().blocks_max = 8;
-  scene.decoding(0, 500);
-  scene.decoding(1, 499);
-  EXPECT_TRUE(mirrors(scene).empty()) << "one of them is parked";
-  EXPECT_EQ(scene.plan().park.size(), 1U);
-}
-
-TEST(Mirroring, APlanThatCopiesTooMuchIsRefused) {
-  Scene scene(1000);
-  scene.view().blocks_max = 1;
-  scene.decoding(0, 500);
-  scene.decoding(1, 300);
-  Plan plan = scene.plan();
-  plan.mirror = {{0}, {1}};
-  EXPECT_EQ(find_fault(scene.view(), plan), "mirrors more blocks than a tick may");
-  scene.view().blocks_max = 8;
-  plan.mirror = {{1}, {1}};
-  EXPECT_EQ(find_fault(scene.view(), plan), "mirrors cells that are not there");
-  plan.mirror = {{2}};
-  EXPECT_EQ(find_fault(scene.view(), plan), "mirrors what is not running");
-  plan.mirror = {{0}};
-  scene.view().mirror_ram_left = Bytes(10);
-  EXPECT_EQ(find_fault(scene.view(), plan), "mirrors more bytes than the budget has left");
 }
 
 }  // namespace
