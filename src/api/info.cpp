@@ -140,6 +140,10 @@ void write_parking(Exposition& out, const scheduler::SchedulerStats& stats) {
             static_cast<double>(stats.held.value()));
   out.gauge("fermata_parked_bytes", "Bytes of parked requests, by where they wait.",
             static_cast<double>(stats.parked_bytes.value()), {{"tier", "ram"}});
+  out.gauge("fermata_mirrored_bytes", "Bytes of copies of requests that still run.",
+            static_cast<double>(stats.mirrored_bytes.value()));
+  out.counter("fermata_blocks_mirrored_total", "Blocks of running requests copied ahead of a park.",
+              as_double(stats.blocks_mirrored.value()));
 }
 
 void write_parks_by_reason(Exposition& out, const scheduler::SchedulerStats& stats) {

@@ -287,7 +287,11 @@ class Draft {
 
   // Whether a park is to be expected.
   bool is_pressed() const {
-    if (view_.preempt.every > Tokens(0) || !view_.parked.empty()) return true;
+    const auto wants_back = [](const ParkedView& parked) { return !parked.held; };
+    if (view_.preempt.every > Tokens(0) ||
+        std::any_of(view_.parked.begin(), view_.parked.end(), wants_back)) {
+      return true;
+    }
     return view_.running.size() > 1 &&
            view_.cells_busy.value * 100 >= view_.cells.value * mirror_above_percent;
   }

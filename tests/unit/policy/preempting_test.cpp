@@ -275,6 +275,29 @@ TEST(Preempting, WhoComesBackFindsRoomForAQuantumOfEverybody) {  // (16) parked 
   EXPECT_EQ(ending.resumes(), Indices{0}) << "who ends soon needs less";
 }
 
+TEST(Preempting, TwoThatComeBackTogetherLeaveRoomForEachOther) {  // (16)
+  Scene scene(100);
+  scene.parked(42);
+  scene.parked(42);
+  EXPECT_EQ(scene.resumes(), (Indices{0, 1})) << "42 + 8 + 42 + 8 = 100";
+  Scene tight(100);
+  tight.parked(42);
+  tight.parked(43);
+  EXPECT_EQ(tight.resumes(), Indices{0});
+}
+
+TEST(Preempting, RamOfWhoComesBackIsNotSpentInTheSamePlan) {  // (6) credited before it was free
+  Scene scene(200);
+  scene.view().ram_left = Bytes(0);
+  scene.decoding(0, 60).since_start = Tokens(60);
+  scene.parked(20);
+  scene.parked(150).parked_at = Micros(0);
+  EXPECT_EQ(scene.resumes(), Indices{0});
+  ASSERT_EQ(scene.parks(), Seats{0});
+  EXPECT_EQ(scene.plan().park[0].reason, ParkReason::rotation);
+  EXPECT_EQ(scene.plan().park[0].mode, ParkMode::recompute);
+}
+
 TEST(Preempting, TheMarginIsWaivedInAnEmptyPool) {  // (3) it waited for ever
   Scene scene(256);
   scene.parked(250);
@@ -536,6 +559,18 @@ std::vector<std::size_t> mirrors(Scene& scene) {
   std::vector<std::size_t> out;
   for (const Mirror& mirror : scene.plan().mirror) out.push_back(mirror.running);
   return out;
+}
+
+TEST(Mirroring, WhoIsHeldIsNoSignOfPressure) {
+  Scene scene(2000);
+  scene.view().blocks_max = 3;
+  scene.decoding(0, 800);
+  scene.decoding(1, 300);
+  scene.parked(900).held = true;
+  EXPECT_TRUE(mirrors(scene).empty());
+  scene.parked(900);
+  EXPECT_EQ(scene.resumes(), Indices{}) << "it does not fit";
+  EXPECT_FALSE(mirrors(scene).empty());
 }
 
 TEST(Mirroring, BeginsWhenCellsGetShortWithWhoWouldBeParkedFirst) {
