@@ -58,10 +58,12 @@ def test_while_prefilling(narrow: Server, leave: Callable[[socket.socket], None]
 
 
 @pytest.mark.parametrize("leave", [socket.socket.close, reset], ids=["fin", "rst"])
-def test_while_queued(narrow: Server, leave: Callable[[socket.socket], None]) -> None:
+@pytest.mark.parametrize("stream", [True, False])
+def test_while_queued(narrow: Server, leave: Callable[[socket.socket], None],
+                      stream: bool) -> None:
     runner = raw_post(narrow, "/completion", LONG | {"stream": True})
     wait_until(lambda: narrow.slots()[0]["is_processing"], "the first request to run")
-    waiting = [raw_post(narrow, "/completion", LONG) for _ in range(20)]
+    waiting = [raw_post(narrow, "/completion", LONG | {"stream": stream}) for _ in range(20)]
     wait_until(lambda: "requests_deferred 20\n" in narrow.get("/metrics").text, "twenty waiting")
     for sock in waiting:
         leave(sock)

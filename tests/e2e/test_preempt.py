@@ -161,9 +161,12 @@ def test_streams_tell_of_parks_in_pairs(start: Callable[..., Server]) -> None:
     check_nothing_is_left(server)
 
 
-def test_a_client_that_leaves_while_parked_leaves_nothing(start: Callable[..., Server]) -> None:
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_leaves_while_parked_leaves_nothing(start: Callable[..., Server],
+                                                          stream: bool) -> None:
     server = start("-c", "1024", "-np", "4", "--metrics")
-    sockets = [raw_post(server, "/completion", long_request(i, n_predict=900)) for i in range(4)]
+    sockets = [raw_post(server, "/completion", long_request(i, n_predict=900, stream=stream))
+               for i in range(4)]
     wait_until(lambda: metric(server, "requests_preempted") > 0, "a park")
     parked = [slot for slot in server.slots() if slot["id"] == -1]
     for slot in parked:

@@ -9,12 +9,13 @@ namespace fermata::testing {
 bool Client::read() {
   scheduler::EventChannel::Taken taken;
   channel->take(taken);
+  for (const Notice& notice : taken.notices) {
+    ++(notice.kind == NoticeKind::preempted ? preempted : resumed);
+    tokens_at_notice.push_back(tokens.size() + notice.after);
+  }
   for (const TokenEvent& event : taken.tokens) {
     text += event.text;
     tokens.push_back(event);
-  }
-  for (const Notice& notice : taken.notices) {
-    ++(notice.kind == NoticeKind::preempted ? preempted : resumed);
   }
   const bool any = !taken.tokens.empty() || taken.final;
   if (taken.final) {

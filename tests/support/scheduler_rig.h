@@ -40,7 +40,8 @@ struct Client {
   scheduler::SubmitOutcome outcome = scheduler::SubmitOutcome::accepted;
   std::string text;
   std::vector<TokenEvent> tokens;
-  int preempted = 0, resumed = 0;  // Notices.
+  int preempted = 0, resumed = 0;             // Notices.
+  std::vector<std::size_t> tokens_at_notice;  // Read before each.
   std::optional<FinalEvent> final;
   int n_final = 0;
 

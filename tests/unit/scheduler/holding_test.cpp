@@ -82,6 +82,25 @@ TEST(Holding, OverTheBudgetItIsComputedAgain) {
   EXPECT_EQ(client->text, solo_run({}, {.prompt = "north", .max_tokens = 20}).text);
 }
 
+TEST(Holding, InTheMiddleOfAPromptNothingIsLost) {
+  const testing::Ask ask{.prompt = std::string(120, 'p') + "q", .max_tokens = 20};
+  for (const std::int64_t budget : {0, 1'000'000}) {
+    RigSpec spec = spec_of();
+    spec.engine.n_batch = Tokens(16);
+    spec.scheduler.preempt_ram = Bytes(budget);
+    SchedulerRig rig(spec);
+    const auto client = rig.submit(ask);
+    for (int i = 0; i < 3; ++i) rig.tick();
+    const auto parked = receipt_of(rig, rig.hold(HoldAction::park, client->id));
+    EXPECT_GT(parked.tokens, Tokens(0));
+    EXPECT_LT(parked.tokens, Tokens(121));
+    rig.hold(HoldAction::unpark, client->id);
+    rig.run({client.get()});
+    EXPECT_EQ(client->text, solo_run({}, ask).text);
+    EXPECT_EQ(client->final->timings.prompt_computed, client->final->prompt_tokens);
+  }
+}
+
 TEST(Holding, ARequestInTheQueueIsHeldAndPassedOver) {
   SchedulerRig rig(spec_of(1));
   const auto first = rig.submit({.prompt = "first", .max_tokens = 10});

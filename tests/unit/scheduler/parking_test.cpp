@@ -113,6 +113,63 @@ TEST(Parking, IsNotBilled) {  // "prompt_n 384 for a prompt of 20 tokens", and r
   }
 }
 
+TEST(Parking, TheBudgetIsFreeAgainOnceTheyAreBack) {  // (10) resumed ones kept their buffers
+  RigSpec spec = with_budget(1400);                   // Not twice the image of this one.
+  spec.scheduler.preempt.every = Tokens(2);
+  SchedulerRig rig(spec);
+  const auto client = rig.submit({.prompt = "north", .max_tokens = 30});
+  Bytes most{0};
+  while (client->n_final == 0) {
+    rig.tick();
+    client->read();
+    most = std::max(most, Bytes(rig.scheduler().stats().parked_bytes.value()));
+  }
+  EXPECT_GT((most * 2).value, 1400) << "the test asks for too little";
+  EXPECT_EQ(client->final->parking.swaps, 14);
+  EXPECT_EQ(client->final->parking.recomputes, 0);
+}
+
+TEST(Parking, EveryResumeBuysTokens) {  // (20), (3 of group A) parked again at once, thrashing
+  for (const std::optional<std::int64_t> budget : {std::optional<std::int64_t>(), {0}}) {
+    RigSpec spec = with_budget(budget);
+    spec.geometry.n_ctx = Tokens(640);
+    spec.scheduler.preempt.rotate_after = Micros(0);  // As impatient as can be.
+    SchedulerRig rig(spec);
+    std::vector<std::unique_ptr<Client>> clients;
+    std::vector<Client*> readers;
+    for (const char name : {'n', 'e', 's', 'w'}) {
+      clients.push_back(rig.submit({.prompt = std::string(200, name), .max_tokens = 200}));
+      readers.push_back(clients.back().get());
+    }
+    rig.run(readers);
+    std::int32_t parks = 0;
+    for (const auto& client : clients) {
+      ASSERT_EQ(client->n_final, 1);
+      EXPECT_EQ(client->tokens.size(), 200U);
+      EXPECT_LE(client->final->parking.parks(), 10);
+      parks += client->final->parking.parks();
+      // preempted, resumed, preempted, ...: from each resume to the next park.
+      for (std::size_t i = 1; i + 1 < client->tokens_at_notice.size(); i += 2) {
+        EXPECT_GE(client->tokens_at_notice[i + 1] - client->tokens_at_notice[i], 64U);
+      }
+    }
+    EXPECT_GT(parks, 0);
+  }
+}
+
+TEST(Parking, IdleConversationsDoNotKeepTheParkedOut) {  // (1) the pool was believed to be empty
+  SchedulerRig rig(with_budget(std::nullopt));
+  std::vector<std::unique_ptr<Client>> idle;
+  for (const char* prompt : {"first idle one", "second idle one"}) {
+    idle.push_back(rig.submit({.prompt = prompt, .max_tokens = 80}));
+    rig.run({idle.back().get()});
+  }
+  EXPECT_GT(rig.engine().cells_used(), Tokens(150));
+  for (const auto& client : run_four(rig)) EXPECT_EQ(client->tokens.size(), 150U);
+  EXPECT_GT(rig.scheduler().stats().seats_evicted.value(), 0U);
+  EXPECT_EQ(rig.scheduler().stats().no_room_steps.value(), 0U);
+}
+
 TEST(Parking, WhoLeavesWhileParkedLeavesNothing) {
   SchedulerRig rig(with_budget(std::nullopt));
   std::vector<std::unique_ptr<Client>> clients;
