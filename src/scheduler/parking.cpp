@@ -49,8 +49,12 @@ void Scheduler::resume(const policy::Plan& plan) {
     const Tokens kept = pool_.take(resume.seat, Tokens(0));
     FERMATA_CHECK(kept == Tokens(0), "a cleared seat holds tokens");
     const Micros began = clock_.now();
+    const Bytes bytes = sequence.image().size();
     const Tokens restored = pool_.restore(resume.seat, sequence.take_image());
-    if (restored > Tokens(0)) stats_.swap_in.observe(clock_.now() - began);
+    if (restored > Tokens(0)) {
+      stats_.swap_in.observe(clock_.now() - began);
+      pace_.observe_move(bytes, clock_.now() - began);
+    }
     stats_.parked_time.observe(began - sequence.parked_at());
     sequence.resume(resume.seat, restored, clock_.now());
     stats_.resumes.add();
