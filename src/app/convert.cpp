@@ -14,13 +14,6 @@ KvType kv_type_of(const std::string& name) {
   return *type;
 }
 
-policy::Victim victim_of(const std::string& name) {
-  if (name == "youngest") return policy::Victim::youngest;
-  if (name == "oldest") return policy::Victim::oldest;
-  if (name == "largest") return policy::Victim::largest;
-  return policy::Victim::smallest;
-}
-
 engine::llama::LoadMode load_mode_of(const std::string& name) {
   using engine::llama::LoadMode;
   if (name == "none") return LoadMode::none;
@@ -82,7 +75,7 @@ scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& setti
   const settings::PreemptSettings& preempt = settings.preempt;
   out.overcommit = preempt.policy != "admission-only";
   out.preempt.enabled = preempt.enabled;
-  out.preempt.victim = victim_of(preempt.policy);
+  out.preempt.victim = policy::victim_from(preempt.policy).value_or(out.preempt.victim);
   out.preempt.every = Tokens(preempt.every);
   out.preempt.planner = !preempt.last_resort_only;
   out.preempt_ram.reset();

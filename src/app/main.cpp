@@ -1,7 +1,8 @@
-// fermata [serve] [flags] | bench | doctor | version
+// fermata [serve] [flags] | bench | sim | doctor | version
 #include "app/doctor.h"
 #include "app/instance.h"
 #include "app/serve.h"
+#include "app/sim.h"
 #include "bench/bench.h"
 
 #include <cstdio>
@@ -15,6 +16,7 @@ namespace {
 constexpr const char* usage =
     "usage: fermata [serve] [flags]   serve a model; flags are llama-server's, see --help\n"
     "       fermata bench WORKLOAD    measure this build on this machine; see bench --help\n"
+    "       fermata sim               play random schedules and check them; see sim --help\n"
     "       fermata doctor            what this machine has for serving, and what to mend\n"
     "       fermata version           the versions of fermata and libllama\n";
 
@@ -32,6 +34,7 @@ int main(int argc, char** argv) {
         fermata::app::run_serve(args, fermata::settings::environment_of(environ)));
   }
   if (command == "bench") return fermata::bench::run_bench(args);
+  if (command == "sim") return fermata::app::run_sim(args);
   if (command == "doctor") return fermata::app::run_doctor(args);
   if (command == "version") {
     std::printf("%s\n", fermata::app::build_info().c_str());

@@ -64,6 +64,12 @@ std::int32_t CopyPace::blocks() const {
   return static_cast<std::int32_t>(std::clamp(credit_us_ / block_us_, 1.0, 64.0));
 }
 
+void Pace::observe_move(Bytes bytes, Micros took) {
+  if (bytes <= Bytes(0)) return;
+  const double mib = static_cast<double>(bytes.value) / static_cast<double>(1 << 20);
+  learn(move_mib_us_, static_cast<double>(took.value) / mib);
+}
+
 Rates Pace::rates(std::int32_t decode_rows) const {
   const std::size_t want =
       std::min(static_cast<std::size_t>(std::max(decode_rows, 0)), decode_step_us_.size() - 1);
@@ -79,6 +85,7 @@ Rates Pace::rates(std::int32_t decode_rows) const {
   Rates out;
   out.decode_step = Micros(std::llround(decode));
   out.prefill_per_1k = Micros(std::llround(row * 1000.0));
+  out.move_per_mib = Micros(std::llround(move_mib_us_));
   return out;
 }
 

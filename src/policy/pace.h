@@ -1,5 +1,6 @@
 // Learns from finished steps what rows cost on this machine, so that prompts are cut into pieces
-// that fit beside decoding streams. Deterministic: equal observations give equal rates.
+// that fit beside decoding streams, and what it costs to move a sequence. Deterministic: equal
+// observations give equal rates.
 #pragma once
 
 #include "base/types.h"
@@ -15,6 +16,9 @@ class Pace {
   // prefill rows the cost of a row of prefill beside it.
   void observe(std::int32_t decode_rows, Tokens prefill_rows, Micros took);
 
+  // So many bytes of a sequence were copied into the engine.
+  void observe_move(Bytes bytes, Micros took);
+
   // For a step with so many decode rows.
   Rates rates(std::int32_t decode_rows) const;
 
@@ -23,6 +27,7 @@ class Pace {
   std::vector<double> decode_step_us_ = std::vector<double>(257, 0.0);
   double prefill_row_us_alone_ = 0.0;   // In steps of prefill only.
   double prefill_row_us_beside_ = 0.0;  // In steps that decode too.
+  double move_mib_us_ = 0.0;
 };
 
 // How much of the time copies in the background may take: a share of the steps, spread evenly.

@@ -5,6 +5,7 @@
 #include "policy/seating.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <tuple>
 
@@ -98,9 +99,9 @@ class Draft {
     }
   }
 
-  // Somebody is kept out. Who has not read for long gives way; so does whoever had its quantum, at
-  // once to higher priority, else after a long wait: lowest priority first, then the smallest that
-  // makes enough room, else the largest.
+  // Somebody is kept out. Who has not read for long gives way; so does whoever had its quantum or
+  // does not read now, at once to higher priority, else after a long wait: lowest priority first,
+  // then the smallest that makes enough room, else the largest.
   void make_place() {
     const bool waited = stuck_.parked_for && *stuck_.parked_for >= view_.preempt.rotate_after;
     std::optional<std::size_t> best;
@@ -118,7 +119,7 @@ class Draft {
       const bool gives_way =
           running.priority < stuck_.priority || (waited && running.priority == stuck_.priority);
       const bool does_not_read =
-          running.blocked && running.blocked_for >= view_.preempt.rotate_after;
+          running.blocked && (gives_way || running.blocked_for >= view_.preempt.rotate_after);
       if (!does_not_read && !(had_its_turn && gives_way)) continue;
       if (seats_.lends(running.seat)) continue;  // Somebody was just seated on its cells.
       if (!best || rank(i) < rank(*best)) best = i;
@@ -309,8 +310,21 @@ class Draft {
 
   Tokens cells_of(std::size_t i) const { return seats_.view(view_.running[i].seat).length; }
 
-  // Smaller goes first.
-  std::tuple<bool, std::int32_t, bool, std::int64_t> victim_rank(std::size_t i) const {
+  // Microseconds to take it out and bring it back, for each cell that this frees.
+  std::int64_t price_of(std::size_t i) const {
+    const std::int64_t freed = seats_.exclusive(view_.running[i].seat).value;
+    if (freed == 0) return std::numeric_limits<std::int64_t>::max();
+    const Tokens cells = cells_of(i);
+    if (!would_swap(cells)) {
+      return cells.value * view_.rates.prefill_per_1k.value / 1000 / freed;
+    }
+    // What is mirrored is out already.
+    const Bytes moved = bytes_of(cells) + bytes_of(cells - view_.running[i].mirrored);
+    return (moved.value * view_.rates.move_per_mib.value >> 20) / freed;
+  }
+
+  // Smaller goes first; among equals the smallest sequence.
+  std::tuple<bool, std::int32_t, bool, std::int64_t, Tokens> victim_rank(std::size_t i) const {
     const RunningView& running = view_.running[i];
     const bool spared = running.replaying || running.parks >= spared_after_parks;
     std::int64_t order = 0;
@@ -327,8 +341,11 @@ class Draft {
       case Victim::youngest:
         order = -static_cast<std::int64_t>(i);
         break;
+      case Victim::cost:
+        order = price_of(i);
+        break;
     }
-    return {!running.blocked, running.priority, spared, order};
+    return {!running.blocked, running.priority, spared, order, cells_of(i)};
   }
 
   std::vector<std::size_t> resume_order() const {

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace fermata::policy {
 
@@ -14,7 +15,15 @@ enum class SeatUse : std::uint8_t { empty, idle, busy };
 enum class Phase : std::uint8_t { prefill, decode };  // prefill: also a replay after a park.
 
 // Who is parked first when cells run out.
-enum class Victim : std::uint8_t { smallest, youngest, oldest, largest };
+enum class Victim : std::uint8_t {
+  smallest,
+  youngest,
+  oldest,
+  largest,
+  cost,  // The least time to take out and bring back, for each cell that this frees.
+};
+std::string_view name(Victim victim);
+std::optional<Victim> victim_from(std::string_view name);
 
 struct PreemptOptions {
   bool enabled = true;  // false: who finds no cells fails, for comparison.
@@ -85,6 +94,7 @@ struct ParkedView {
 struct Rates {
   Micros decode_step;     // One step of the present number of decode rows and no prefill.
   Micros prefill_per_1k;  // A thousand more rows of prefill in a step.
+  Micros move_per_mib{};  // Of a sequence's bytes, one way.
 };
 
 // Built once per tick, valid during the call. `waiting` is in order of priority, then arrival;

@@ -50,8 +50,12 @@ void Scheduler::resume(const policy::Plan& plan) {
     FERMATA_CHECK(kept == Tokens(0), "a cleared seat holds tokens");
     const Micros began = clock_.now();
     stats_.parked_time.observe(began - sequence.parked_at());
+    const Bytes bytes = sequence.image().size();
     const Tokens restored = pool_.restore(resume.seat, sequence.take_image());
-    if (restored > Tokens(0)) stats_.swap_in.observe(clock_.now() - began);
+    if (restored > Tokens(0)) {
+      stats_.swap_in.observe(clock_.now() - began);
+      pace_.observe_move(bytes, clock_.now() - began);
+    }
     sequence.resume(resume.seat, restored, clock_.now());
     stats_.resumes.add();
     last_request_[static_cast<std::size_t>(resume.seat.value)] = sequence.shared_request();

@@ -6,8 +6,8 @@ namespace {
 
 constexpr std::array<std::string_view, 9> kv_types = {"f32",  "f16",    "bf16", "q8_0", "q4_0",
                                                       "q4_1", "iq4_nl", "q5_0", "q5_1"};
-constexpr std::array<std::string_view, 5> preempt_policies = {"smallest", "youngest", "oldest",
-                                                              "largest", "admission-only"};
+constexpr std::array<std::string_view, 6> preempt_policies = {
+    "smallest", "youngest", "oldest", "largest", "cost", "admission-only"};
 constexpr std::array<std::string_view, 3> on_off_auto = {"on", "off", "auto"};
 constexpr std::array<Synonym, 7> on_off_auto_synonyms = {{{"1", "on"},
                                                           {"true", "on"},
@@ -134,7 +134,7 @@ constexpr Row rows[] = {
      .placeholder = "NAME",
      .help = "who is parked first; admission-only: nobody, a request waits until its worst case\n"
              "fits (test)\n"
-             "allowed values: smallest, youngest, oldest, largest, admission-only\n{default}",
+             "allowed values: smallest, youngest, oldest, largest, cost, admission-only\n{default}",
      .group = Group::preemption,
      .change = Change::start,
      .choices = preempt_policies,

@@ -1,82 +1,14 @@
-// A scheduler on the fake engine, ticked by the test: no thread, no real time.
+// The simulator's rig under the names that tests use.
 #pragma once
 
-#include "base/clock.h"
-#include "engine/fake/fake_engine.h"
-#include "engine/fake/fake_vocabulary.h"
-#include "scheduler/scheduler.h"
-
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
+#include "sim/rig.h"
 
 namespace fermata::testing {
 
-struct RigSpec {
-  engine::fake::FakeModelSpec model;
-  Geometry geometry{.n_ctx = Tokens(256), .n_parallel = 4};
-  engine::EngineOptions engine{.n_batch = Tokens(64), .n_ubatch = Tokens(16)};
-  scheduler::SchedulerOptions scheduler;
-};
-
-struct Ask {
-  std::string prompt;
-  std::int64_t max_tokens = 16;
-  std::vector<std::string> stop = {};
-  std::string grammar = {};  // See fake_vocabulary.h.
-  bool cache_prompt = true;
-  std::optional<Seat> seat = {};
-  std::int32_t priority = 0;
-  float temperature = 0.0F;
-  std::uint32_t seed = 7;
-  std::int32_t n_probs = 0;
-};
-
-// One client: what it asked and everything it was told.
-struct Client {
-  RequestId id;
-  std::shared_ptr<scheduler::EventChannel> channel;
-  scheduler::SubmitOutcome outcome = scheduler::SubmitOutcome::accepted;
-  std::string text;
-  std::vector<TokenEvent> tokens;
-  int preempted = 0, resumed = 0;             // Notices.
-  std::vector<std::size_t> tokens_at_notice;  // Read before each.
-  std::optional<FinalEvent> final;
-  int n_final = 0;
-
-  // Takes what the channel holds. True when there was an event.
-  bool read();
-};
-
-class SchedulerRig {
- public:
-  explicit SchedulerRig(const RigSpec& spec);
-
-  std::unique_ptr<Client> submit(const Ask& ask);
-  // A command of an operator; its reply gets the receipt at the next tick.
-  std::shared_ptr<scheduler::HoldReply> hold(scheduler::HoldAction action, RequestId id);
-  std::shared_ptr<scheduler::HoldReply> hold(scheduler::HoldAction action, Seat seat);
-  // Ticks until no work is left. REQUIRES (checked): that takes no more than `ticks_max`.
-  // Every client in `readers` reads after each tick.
-  void run(const std::vector<Client*>& readers, int ticks_max = 100'000);
-  bool tick() { return scheduler_->tick(); }
-
-  scheduler::Scheduler& scheduler() { return *scheduler_; }
-  engine::fake::FakeEngine& engine() { return *engine_; }
-  FakeClock& clock() { return clock_; }
-
- private:
-  FakeClock clock_;
-  std::unique_ptr<engine::Vocabulary> vocabulary_;
-  std::unique_ptr<engine::Model> model_;
-  std::unique_ptr<engine::fake::FakeEngine> engine_;
-  std::unique_ptr<scheduler::Scheduler> scheduler_;
-  std::uint64_t next_id_ = 1;
-};
-
-// What the request gets alone on a fresh server with room for everything: the oracle.
-Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask,
-                Tokens window = Tokens(4096));
+using sim::Ask;
+using sim::Client;
+using sim::RigSpec;
+using sim::solo_run;
+using SchedulerRig = sim::Rig;
 
 }  // namespace fermata::testing

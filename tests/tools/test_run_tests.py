@@ -20,10 +20,11 @@ class Tree:
         self.script(root / "tools" / "tidy", "exit 0")
         (root / "src" / "kv").mkdir(parents=True)
         (root / "src" / "kv" / "kv.cpp").touch()
+        (root / "src" / "sim").mkdir()
         names = self.run("--list", "--only", "cpp").stdout.split()
         assert names == []  # None has a folder yet.
-        for suite in ("unit/base", "unit/metrics", "unit/scheduler", "unit/api", "unit/http",
-                      "unit/app", "unit/kv", "property", "conformance"):
+        for suite in ("unit/base", "unit/metrics", "unit/scheduler", "unit/sim", "unit/api",
+                      "unit/http", "unit/app", "unit/kv", "property", "conformance"):
             (root / "tests" / suite).mkdir(parents=True)
             self.gtest(suite.rsplit("/", 1)[-1], passing("one"))
         self.script(root / "build" / "release" / "fermata", "exit 0")
@@ -68,7 +69,7 @@ def failing(name: str) -> str:
 
 def test_everything_passes(tree: Tree) -> None:
     done = tree.run()
-    assert done.stdout.splitlines()[-1] == "12 passed, 0 failed"
+    assert done.stdout.splitlines()[-1] == "14 passed, 0 failed"
     assert done.returncode == 0
     assert "noise" not in done.stdout
 
@@ -133,6 +134,16 @@ def test_the_style_gate_is_one_test(tree: Tree) -> None:
     tree.script(tree.root / "tools" / "tidy", 'echo "src/a.h:1: [length] long"; exit 1')
     assert tree.total("--only", "tidy") == (1, "0 passed, 1 failed")
     assert "src/a.h:1" in tree.run("--only", "tidy").stdout
+
+
+def test_a_seed_that_fails_is_shown(tree: Tree) -> None:
+    fermata = tree.root / "build" / "release" / "fermata"
+    tree.script(fermata, 'echo "$@"; echo "again: fermata sim --seed 7"; exit 1')
+    assert tree.total("--only", "sim") == (1, "0 passed, 1 failed")
+    output = tree.run("--only", "sim").stdout
+    assert "sim --seeds 10000" in output and "again: fermata sim --seed 7" in output
+    fermata.unlink()
+    assert tree.total("--only", "sim") == (1, "0 passed, 1 failed")
 
 
 def test_an_unknown_suite_is_refused(tree: Tree) -> None:

@@ -33,11 +33,12 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "kv": {"engine", "store", "core", "metrics", "base"},
     "policy": {"core", "base"},
     "scheduler": {"policy", "kv", "engine", "core", "metrics", "base"},
+    "sim": {"scheduler", "policy", "kv", "engine", "engine/fake", "core", "metrics", "base"},
     "reconfigure": {"scheduler", "kv", "engine", "store", "settings", "core", "metrics", "base"},
     # Of engine it uses the chat front alone: templates, tokens, tool calls.
     "api": {"reconfigure", "scheduler", "engine", "settings", "core", "metrics", "base"},
     "http": {"api", "metrics", "base"},
-    "bench": {"kv", "engine", "engine/llama", "core", "base"},
+    "bench": {"scheduler", "kv", "engine", "engine/fake", "engine/llama", "core", "base"},
 }
 MAY_INCLUDE["app"] = set(MAY_INCLUDE)
 

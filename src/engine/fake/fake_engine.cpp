@@ -142,10 +142,17 @@ void FakeEngine::sample(const RowGroup& group, GroupResult& result) {
   result.sampler_failed = !result.sampled.has_value();
 }
 
-void FakeEngine::charge(std::int64_t rows, std::int64_t cells_attended) {
+void FakeEngine::charge(std::int64_t rows, std::int64_t prompt_rows, std::int64_t cells_attended) {
   if (spec_.clock == nullptr) return;
-  spec_.clock->advance(spec_.cost.base + spec_.cost.per_row * rows +
-                       Micros(cells_attended * spec_.cost.per_cell_ns / 1000));
+  const CostModel& cost = spec_.cost;
+  spec_.clock->advance(cost.base + cost.per_row * (rows - prompt_rows) +
+                       cost.per_prompt_row.value_or(cost.per_row) * prompt_rows +
+                       Micros(cells_attended * cost.per_cell_ns / 1000));
+}
+
+void FakeEngine::charge_move(std::int64_t cells) {
+  if (spec_.clock == nullptr) return;
+  spec_.clock->advance(Micros(cells * spec_.cost.per_moved_cell_ns / 1000));
 }
 
 StepOutcome FakeEngine::step(std::span<const RowGroup> groups, std::span<GroupResult> results) {
@@ -162,7 +169,7 @@ StepOutcome FakeEngine::step(std::span<const RowGroup> groups, std::span<GroupRe
     if (pooled_rows > rows_free(group.seat)) return StepOutcome::no_room;
   }
 
-  std::int64_t rows = 0, cells_attended = 0;
+  std::int64_t rows = 0, prompt_rows = 0, cells_attended = 0;
   bool interrupted = false;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const RowGroup& group = groups[g];
@@ -180,9 +187,10 @@ StepOutcome FakeEngine::step(std::span<const RowGroup> groups, std::span<GroupRe
       results[g].computed += Tokens(1);
     }
     const bool whole = results[g].computed.value == static_cast<std::int64_t>(group.tokens.size());
+    if (group.tokens.size() > 1) prompt_rows += results[g].computed.value;
     if (whole && group.sampler != nullptr) sample(group, results[g]);
   }
-  charge(rows, cells_attended);
+  charge(rows, prompt_rows, cells_attended);
   return interrupted ? StepOutcome::interrupted : StepOutcome::done;
 }
 
@@ -255,6 +263,7 @@ Result<void, MoveFault> FakeEngine::append_bytes(Seat seat, std::span<const std:
   FERMATA_CHECK(moved.front().position == position(seat).value, "a range out of its place");
   if (static_cast<std::int64_t>(moved.size()) > rows_free(seat)) return Err(MoveFault::no_room);
   for (const MovedCell& cell : moved) append(seat, TokenId{cell.token}, cell.position, cell.shape);
+  charge_move(static_cast<std::int64_t>(moved.size()));
   return {};
 }
 
@@ -269,6 +278,7 @@ Result<void, MoveFault> FakeEngine::export_range(Seat seat, Tokens begin, Tokens
   if (random_.chance(spec_.faults.move_percent)) return Err(MoveFault::no_room);
   into = bytes_of(seat, begin, end);
   exported_ += end - begin;
+  charge_move((end - begin).value);
   return {};
 }
 
@@ -283,6 +293,7 @@ Result<void, MoveFault> FakeEngine::export_sequence(Seat seat, ByteBuffer& into)
   if (random_.chance(spec_.faults.move_percent)) return Err(MoveFault::no_room);
   into = bytes_of(seat, Tokens(0), position(seat));
   exported_ += position(seat);
+  charge_move(position(seat).value);
   const std::int64_t low = sequence(seat).window_low;
   into.resize(into.size() + sizeof low);
   std::memcpy(into.data() + into.size() - sizeof low, &low, sizeof low);

@@ -35,6 +35,8 @@ class FakeEngine final : public Engine {
   [[nodiscard]] Result<void, MoveFault> import_sequence(Seat seat,
                                                         std::span<const std::byte> bytes) override;
 
+  // From now on: other chances than the model's.
+  void set_faults(const Faults& faults) { spec_.faults = faults; }
   // The next step answers `broken`.
   void break_next_step() { break_next_step_ = true; }
 
@@ -67,7 +69,8 @@ class FakeEngine final : public Engine {
   Result<void, MoveFault> append_bytes(Seat seat, std::span<const std::byte> bytes);
   std::uint64_t content(const Sequence& sequence) const;
   void sample(const RowGroup& group, GroupResult& result);
-  void charge(std::int64_t rows, std::int64_t cells_attended);
+  void charge(std::int64_t rows, std::int64_t prompt_rows, std::int64_t cells_attended);
+  void charge_move(std::int64_t cells);
 
   FakeModelSpec spec_;
   Geometry geometry_;

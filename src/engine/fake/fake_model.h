@@ -9,14 +9,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace fermata::engine::fake {
 
-// What a step costs on the fake clock: base + rows x per_row + cells attended x per_cell.
+// What work costs on the fake clock. A step: base + rows x per_row + cells attended x per_cell; an
+// export or import: cells x per_moved_cell.
 struct CostModel {
   Micros base{0};
   Micros per_row{0};
   std::int64_t per_cell_ns = 0;
+  // Of rows in groups of several, which a machine computes faster than single ones; none: per_row.
+  std::optional<Micros> per_prompt_row = {};
+  std::int64_t per_moved_cell_ns = 0;
 };
 
 // Chances in percent, drawn from the seed.
@@ -34,7 +39,7 @@ struct FakeModelSpec {
   Tokens sliding_window{16};  // With MemoryKind::sliding_window.
   CostModel cost;
   Faults faults;
-  FakeClock* clock = nullptr;  // Advanced by the cost of each step; may be null.
+  FakeClock* clock = nullptr;  // Advanced by the cost of all work; may be null.
 };
 
 // REQUIRES: spec.clock outlives the engines.

@@ -85,6 +85,25 @@ TEST(FakeEngine, TimePassesAsTheCostModelSays) {
   EXPECT_EQ(clock.now(), Micros(136 + 100 + 10 + 4));
 }
 
+TEST(FakeEngine, PromptsAndCopiesHaveTheirOwnPrice) {
+  FakeClock clock;
+  FakeModelSpec spec;
+  spec.clock = &clock;
+  spec.cost.per_row = Micros(10);
+  spec.cost.per_prompt_row = Micros(3);
+  spec.cost.per_moved_cell_ns = 2500;
+  Rig rig(spec);
+  rig.compute(Seat(0), "abcd");
+  EXPECT_EQ(clock.now(), Micros(4 * 3));
+  rig.compute(Seat(0), "e");
+  EXPECT_EQ(clock.now(), Micros(12 + 10));
+  ByteBuffer bytes;
+  ASSERT_TRUE(rig.engine.export_range(Seat(0), Tokens(0), Tokens(4), bytes).ok());
+  EXPECT_EQ(clock.now(), Micros(22 + 10));
+  ASSERT_TRUE(rig.engine.import_range(Seat(1), bytes).ok());
+  EXPECT_EQ(clock.now(), Micros(32 + 10));
+}
+
 TEST(FakeEngine, FaultsComeInTheAskedShareAndNoRoomChangesNothing) {
   FakeModelSpec spec;
   spec.faults = {.no_room_percent = 30, .broken_percent = 0};

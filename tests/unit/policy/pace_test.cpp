@@ -111,6 +111,16 @@ struct Step {
   std::int64_t prefill_rows, took_us;
 };
 
+TEST(Pace, LearnsWhatItCostsToMoveASequence) {
+  Pace pace;
+  pace.observe_move(Bytes(0), Micros(5));
+  EXPECT_EQ(pace.rates(1).move_per_mib, Micros(0)) << "not known yet";
+  pace.observe_move(Bytes(4 << 20), Micros(800));
+  EXPECT_EQ(pace.rates(1).move_per_mib, Micros(200));
+  pace.observe_move(Bytes(1 << 20), Micros(400));
+  EXPECT_EQ(pace.rates(1).move_per_mib, Micros(250));
+}
+
 RC_GTEST_PROP(PaceProperty, AllowanceIsNeverNoneNorMoreThanTheBatch, ()) {
   Pace pace, again;
   const int steps = *rc::gen::inRange(0, 20);

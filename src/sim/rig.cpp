@@ -1,10 +1,10 @@
-#include "support/scheduler_rig.h"
+#include "sim/rig.h"
 
 #include "base/check.h"
 
-#include <gtest/gtest.h>
+#include <utility>
 
-namespace fermata::testing {
+namespace fermata::sim {
 
 bool Client::read() {
   scheduler::EventChannel::Taken taken;
@@ -26,7 +26,7 @@ bool Client::read() {
   return any;
 }
 
-SchedulerRig::SchedulerRig(const RigSpec& spec) : vocabulary_(engine::fake::make_vocabulary()) {
+Rig::Rig(const RigSpec& spec) : vocabulary_(engine::fake::make_vocabulary()) {
   engine::fake::FakeModelSpec model = spec.model;
   model.clock = &clock_;
   engine_ = std::make_unique<engine::fake::FakeEngine>(model, spec.geometry, spec.engine);
@@ -34,7 +34,7 @@ SchedulerRig::SchedulerRig(const RigSpec& spec) : vocabulary_(engine::fake::make
       std::make_unique<scheduler::Scheduler>(*engine_, *vocabulary_, clock_, spec.scheduler);
 }
 
-std::unique_ptr<Client> SchedulerRig::submit(const Ask& ask) {
+std::unique_ptr<Client> Rig::submit(const Ask& ask) {
   auto request = std::make_shared<Request>();
   request->id = RequestId(next_id_++);
   request->prompt = vocabulary_->tokenize(ask.prompt, true, true);
@@ -54,7 +54,7 @@ std::unique_ptr<Client> SchedulerRig::submit(const Ask& ask) {
   scheduler::Submission submission;
   if (ask.max_tokens != 0) {
     auto sampler = vocabulary_->make_sampler(request->sampling, request->prompt);
-    FERMATA_CHECK(sampler.ok(), "the test asks for a grammar that the fake does not know");
+    FERMATA_CHECK(sampler.ok(), "a grammar that the fake does not know");
     submission.sampler = std::move(sampler).value();
   }
   submission.request = std::move(request);
@@ -63,30 +63,29 @@ std::unique_ptr<Client> SchedulerRig::submit(const Ask& ask) {
   return client;
 }
 
-std::shared_ptr<scheduler::HoldReply> SchedulerRig::hold(scheduler::HoldAction action,
-                                                         RequestId id) {
+std::shared_ptr<scheduler::HoldReply> Rig::hold(scheduler::HoldAction action, RequestId id) {
   auto reply = std::make_shared<scheduler::HoldReply>();
   FERMATA_CHECK(scheduler_->hold({.action = action, .seat = {}, .id = id, .reply = reply}) ==
                     scheduler::SubmitOutcome::accepted,
-                "the test asks too often");
+                "an operator asks too often");
   return reply;
 }
 
-std::shared_ptr<scheduler::HoldReply> SchedulerRig::hold(scheduler::HoldAction action, Seat seat) {
+std::shared_ptr<scheduler::HoldReply> Rig::hold(scheduler::HoldAction action, Seat seat) {
   auto reply = std::make_shared<scheduler::HoldReply>();
   FERMATA_CHECK(scheduler_->hold({.action = action, .seat = seat, .id = {}, .reply = reply}) ==
                     scheduler::SubmitOutcome::accepted,
-                "the test asks too often");
+                "an operator asks too often");
   return reply;
 }
 
-void SchedulerRig::run(const std::vector<Client*>& readers, int ticks_max) {
+void Rig::run(const std::vector<Client*>& readers, int ticks_max) {
   for (int i = 0; i < ticks_max; ++i) {
     bool worked = scheduler_->tick();
     for (Client* client : readers) worked |= client->read();
     if (!worked) return;
   }
-  FAIL() << "still busy after " << ticks_max << " ticks";
+  FERMATA_CHECK(false, "still busy after as many ticks as were allowed");
 }
 
 Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask, Tokens window) {
@@ -97,7 +96,7 @@ Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask, Tokens
   spec.geometry.n_ctx = window;
   spec.geometry.n_parallel = 1;
   spec.engine.n_batch = spec.engine.n_ubatch = Tokens(4096);
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   Ask alone = ask;
   alone.seat.reset();
   const auto client = rig.submit(alone);
@@ -105,4 +104,4 @@ Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask, Tokens
   return *client;
 }
 
-}  // namespace fermata::testing
+}  // namespace fermata::sim
