@@ -24,6 +24,7 @@ struct Odds {
   int slow_percent = 0;
   int hold_percent = 0;
   int shared_prefix_percent = 0;
+  int ticks_max = 20'000;
 };
 
 void draw_preemption(Random& random, scheduler::SchedulerOptions& options) {
@@ -38,9 +39,17 @@ void draw_preemption(Random& random, scheduler::SchedulerOptions& options) {
   if (random.chance(70)) options.preempt_ram = Bytes(random.between(0, 8000));
 }
 
-Odds draw_odds(Random& random, engine::MemoryKind kind, Layout layout) {
+struct Setting {
+  const char* name;
+  engine::MemoryKind kind;
+  Layout layout;
+  bool deterministic = false;
+};
+
+Odds draw_odds(Random& random, const Setting& setting) {
+  const Layout layout = setting.layout;
   Odds odds;
-  odds.spec.model.kind = kind;
+  odds.spec.model.kind = setting.kind;
   odds.spec.model.seed = random();
   odds.spec.model.eos_every =
       random.chance(50) ? static_cast<std::int32_t>(random.between(5, 60)) : 0;
@@ -56,6 +65,13 @@ Odds draw_odds(Random& random, engine::MemoryKind kind, Layout layout) {
   draw_preemption(random, odds.spec.scheduler);
   odds.spec.model.faults.move_percent =
       random.chance(30) ? static_cast<int>(random.between(1, 60)) : 0;
+  if (setting.deterministic) {
+    testing::make_deterministic(odds.spec);
+    odds.spec.geometry.n_ctx = Tokens(random.between(4, 20) * 16);
+    odds.spec.scheduler.preempt.every =
+        odds.spec.scheduler.preempt.every * 8;  // A reply is computed again one row a tick.
+    odds.ticks_max = 400'000;
+  }
   odds.requests = static_cast<int>(random.between(1, 24));
   odds.cancel_percent = static_cast<int>(random.between(0, 3));
   odds.slow_percent = static_cast<int>(random.between(0, 80));
@@ -73,12 +89,12 @@ std::string random_text(Random& random, std::int64_t length) {
 
 class Schedule {
  public:
-  Schedule(std::uint64_t seed, engine::MemoryKind kind, Layout layout)
-      : random_(seed), odds_(draw_odds(random_, kind, layout)), rig_(odds_.spec) {}
+  Schedule(std::uint64_t seed, const Setting& setting)
+      : random_(seed), odds_(draw_odds(random_, setting)), rig_(odds_.spec) {}
 
   void play() {
     // Bounded: every tick either works or something changes outside it.
-    for (int tick = 0; tick < 20'000 && !everyone_is_done(); ++tick) {
+    for (int tick = 0; tick < odds_.ticks_max && !everyone_is_done(); ++tick) {
       while (static_cast<int>(asks_.size()) < odds_.requests && random_.chance(30)) arrive();
       if (random_.chance(odds_.hold_percent)) park_or_unpark();
       if (tick == 10'000) let_all_go();
@@ -217,7 +233,9 @@ class Schedule {
       EXPECT_EQ(final.failure, FailureKind::no_such_seat);
       return;
     }
-    const Client solo = solo_run(odds_.spec.model, asks_[i], Tokens(window));
+    const bool deterministic = odds_.spec.scheduler.deterministic;
+    const Tokens chunk = deterministic ? rig_.engine().limits().ubatch : Tokens(0);
+    const Client solo = solo_run(odds_.spec.model, asks_[i], Tokens(window), chunk);
     if (final.reason == FinishReason::cancelled) {
       ASSERT_TRUE(left_[i]);
       EXPECT_TRUE(solo.text.starts_with(client.text));
@@ -240,31 +258,30 @@ class Schedule {
   std::vector<std::shared_ptr<scheduler::HoldReply>> replies_;
 };
 
-struct Setting {
-  const char* name;
-  engine::MemoryKind kind;
-  Layout layout;
-};
-
 class RandomSchedules : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(RandomSchedules, EveryRequestGetsItsSoloTextOnce) {
   constexpr std::uint64_t seeds = 400;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Schedule(seed, GetParam().kind, GetParam().layout).play();
+    Schedule(seed, GetParam()).play();
     if (HasFailure()) return;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Memories, RandomSchedules,
-    ::testing::Values(Setting{"attention_pooled", engine::MemoryKind::attention, Layout::pooled},
-                      Setting{"attention_split", engine::MemoryKind::attention, Layout::split},
-                      Setting{"window_pooled", engine::MemoryKind::sliding_window, Layout::pooled},
-                      Setting{"window_split", engine::MemoryKind::sliding_window, Layout::split},
-                      Setting{"recurrent", engine::MemoryKind::recurrent, Layout::pooled},
-                      Setting{"hybrid", engine::MemoryKind::hybrid, Layout::pooled}),
+    ::testing::Values(
+        Setting{"attention_pooled", engine::MemoryKind::attention, Layout::pooled},
+        Setting{"attention_split", engine::MemoryKind::attention, Layout::split},
+        Setting{"window_pooled", engine::MemoryKind::sliding_window, Layout::pooled},
+        Setting{"window_split", engine::MemoryKind::sliding_window, Layout::split},
+        Setting{"recurrent", engine::MemoryKind::recurrent, Layout::pooled},
+        Setting{"hybrid", engine::MemoryKind::hybrid, Layout::pooled},
+        Setting{"attention_deterministic", engine::MemoryKind::attention, Layout::split, true},
+        Setting{"window_deterministic", engine::MemoryKind::sliding_window, Layout::split, true},
+        Setting{"recurrent_deterministic", engine::MemoryKind::recurrent, Layout::split, true},
+        Setting{"hybrid_deterministic", engine::MemoryKind::hybrid, Layout::split, true}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

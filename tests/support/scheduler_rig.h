@@ -74,8 +74,13 @@ class SchedulerRig {
   std::uint64_t next_id_ = 1;
 };
 
-// What the request gets alone on a fresh server with room for everything: the oracle.
+// Every sequence is computed as if it were alone, prompts in pieces of spec.engine.n_ubatch; the
+// model's text depends on it.
+void make_deterministic(RigSpec& spec);
+
+// What the request gets alone on a fresh server with room for everything: the oracle. With `chunk`
+// on a deterministic one.
 Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask,
-                Tokens window = Tokens(4096));
+                Tokens window = Tokens(4096), Tokens chunk = Tokens(0));
 
 }  // namespace fermata::testing
