@@ -5,7 +5,8 @@
 #include "support/llama_models.h"
 #include "support/scheduler_rig.h"
 
-#include <cstring>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,7 +89,9 @@ Client alone(Rules rules, const Wish& wish) {
   return *client;
 }
 
-bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+bool same_bits(float a, float b) {
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+}
 
 bool same_bits(const TokenEvent& a, const TokenEvent& b) {
   if (a.token != b.token || a.text != b.text || !same_bits(a.logprob, b.logprob)) return false;
