@@ -162,11 +162,12 @@ Json parking_json(const Parking& parking) {
   Json modes = Json::array();
   if (parking.swaps > 0) modes.push_back("swap");
   if (parking.recomputes > 0) modes.push_back("recompute");
+  const bool is_exact = parking.recomputed == Tokens(0) || parking.same_shapes;
   return {{"parks", parking.parks()},
           {"parked_ms", ms(parking.time)},
           {"modes", modes},
           {"recomputed_tokens", parking.recomputed.value},
-          {"exactness", parking.recomputed > Tokens(0) ? "recomputed" : "exact"}};
+          {"exactness", is_exact ? "exact" : "recomputed"}};
 }
 
 void add_figures(Json& reply, const FinalEvent& final) {

@@ -275,6 +275,7 @@ std::unique_ptr<Exchange> props(const Context& context) {
                       {"eos_token", token_text(vocabulary.special().eos)},
                       {"build_info", context.build},
                       {"is_sleeping", false},
+                      {"deterministic", context.settings->context.deterministic},
                       {"cors_proxy_enabled", false},
                       {"context_geometry",
                        {{"allocated_tokens", status.limits.cells.value},

@@ -52,6 +52,7 @@ engine::EngineOptions engine_options_of(const settings::Settings& settings) {
   out.flash_attention = settings.context.flash_attention != "off";
   out.swa_full = settings.context.swa_full;
   out.offload_kv = settings.context.offload_kv;
+  out.one_sequence_per_ubatch = settings.context.deterministic;
   return out;
 }
 
@@ -72,6 +73,7 @@ scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& setti
   out.waiting_max = static_cast<std::size_t>(settings.limits.queue_max);
   out.events_max = static_cast<std::size_t>(settings.limits.events_per_request_max);
   out.step_budget = Micros(settings.batch.step_budget_ms * 1000);
+  out.deterministic = settings.context.deterministic;
   const settings::PreemptSettings& preempt = settings.preempt;
   out.overcommit = preempt.policy != "admission-only";
   out.preempt.enabled = preempt.enabled;

@@ -35,6 +35,7 @@ struct Capabilities {
   bool move_sequences;     // export_sequence / import_sequence.
   bool cancel_in_ubatch;   // A cancelled ubatch ends early; else it is finished first.
   bool cells_per_token;    // Every token takes a cell of the pool (not so for recurrent memory).
+  bool one_sequence_per_ubatch;  // Groups are computed apart, each in ubatches of its own.
 };
 
 // What a cell takes in an exported range beside its K and V, at most: position, owner, its share of

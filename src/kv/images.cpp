@@ -71,7 +71,7 @@ bool Pool::make_room(Bytes bytes, Seat except) {
 Image Pool::image(Seat seat, bool with_bytes) {
   SeatState& state = at(seat);
   FERMATA_CHECK(state.use == SeatUse::busy, "an image of a seat that nobody has");
-  Image out{state.tokens, std::exchange(state.mirror, {})};
+  Image out{state.tokens, std::exchange(state.mirror, {}), state.in_chunks};
   const Tokens begin = tokens_of(out.pieces), end = ledger_.length(seat);
   const bool whole =
       with_bytes && (begin == end || copy(seat, begin, end, Hold::parked, out.pieces));
@@ -93,6 +93,7 @@ Tokens Pool::restore(Seat seat, Image image) {
     return Tokens(0);
   }
   appended(seat, image.tokens);
+  state.in_chunks = image.in_chunks;
   if (ranges) {
     // A short last piece would leave ever more of them behind.
     if (image.pieces.back().tokens() < block_) image.pieces.pop_back();

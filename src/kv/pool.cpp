@@ -32,9 +32,10 @@ Reservation::~Reservation() {
   if (pool_ != nullptr) pool_->at(seat_).promised = Tokens(0);
 }
 
-Pool::Pool(engine::Engine& engine, std::optional<Bytes> budget, Tokens block)
+Pool::Pool(engine::Engine& engine, std::optional<Bytes> budget, Tokens block, Tokens chunk)
     : engine_(engine),
       block_(block),
+      chunk_(chunk),
       ledger_(engine.limits().seats, engine.capabilities().cells_per_token),
       vault_(budget),
       seats_(static_cast<std::size_t>(engine.limits().seats)) {}
@@ -71,10 +72,19 @@ Tokens Pool::used_by_busy() const {
 
 Tokens Pool::unpromised() const { return engine_.limits().cells - ledger_.used() - outstanding(); }
 
+Tokens Pool::reusable(Seat seat, Tokens common) const {
+  if (chunk_ == Tokens(0)) return common;
+  const Tokens whole = std::min(common - Tokens(common.value % chunk_.value), at(seat).in_chunks);
+  // A window's cells do not lie as they would, once what came later is cut off.
+  const bool as_if_new = engine_.capabilities().truncate_anywhere || whole == ledger_.length(seat);
+  return as_if_new ? whole : Tokens(0);
+}
+
 PrefixMatch Pool::match(Seat seat, std::span<const TokenId> prompt) const {
   const SeatState& state = at(seat);
   if (state.tokens.empty() || prompt.size() < 2) return {};
-  const Tokens common = common_prefix(state.tokens, prompt.first(prompt.size() - 1));
+  const Tokens common =
+      reusable(seat, common_prefix(state.tokens, prompt.first(prompt.size() - 1)));
   PrefixMatch out;
   if (common > Tokens(0) && state.use != SeatUse::busy) out.own = engine_.truncatable(seat, common);
   if (engine_.capabilities().share_prefix) out.shareable = common;
@@ -90,6 +100,7 @@ Tokens Pool::take(Seat seat, Tokens keep) {
   }
   ledger_.truncate(seat, keep);
   state.tokens.resize(static_cast<std::size_t>(keep.value));
+  state.in_chunks = std::min(state.in_chunks, keep);
   state.use = SeatUse::busy;
   check_agreement(seat);
   return keep;
@@ -103,6 +114,7 @@ Tokens Pool::take_shared(Seat seat, Seat from, Tokens n) {
   ledger_.share(from, seat, n);
   const auto& source = at(from).tokens;
   at(seat).tokens.assign(source.begin(), source.begin() + n.value);
+  at(seat).in_chunks = std::min(at(from).in_chunks, n);
   check_agreement(seat);
   return n;
 }
@@ -119,8 +131,10 @@ Reservation Pool::reserve(Seat seat, Tokens total) {
 void Pool::appended(Seat seat, std::span<const TokenId> tokens) {
   SeatState& state = at(seat);
   FERMATA_CHECK(state.use == SeatUse::busy, "rows of a seat that nobody has");
+  const Tokens rows{static_cast<std::int64_t>(tokens.size())};
+  if (rows == chunk_ && state.in_chunks == ledger_.length(seat)) state.in_chunks += rows;
   state.tokens.insert(state.tokens.end(), tokens.begin(), tokens.end());
-  ledger_.append(seat, Tokens(static_cast<std::int64_t>(tokens.size())));
+  ledger_.append(seat, rows);
   check_agreement(seat);
 }
 
@@ -139,6 +153,7 @@ void Pool::evict(Seat seat) {
   engine_.clear(seat);
   ledger_.clear(seat);
   state.tokens.clear();
+  state.in_chunks = Tokens(0);
   state.use = SeatUse::empty;
 }
 
@@ -149,6 +164,7 @@ void Pool::drop_everything() {
     ledger_.clear(Seat(s));
     state.tokens.clear();
     state.mirror.clear();
+    state.in_chunks = Tokens(0);
     if (state.use == SeatUse::idle) state.use = SeatUse::empty;
   }
 }

@@ -22,7 +22,8 @@ enum class SeatUse : std::uint8_t {
 };
 
 // How much of a prompt a seat's cells can spare; always less than the prompt, since the last token
-// must be computed to have something to sample from.
+// must be computed to have something to sample from. Where shapes are fixed only cells that the
+// prompt itself would compute just so: whole chunks of another one.
 struct PrefixMatch {
   Tokens own;        // Kept when the request takes this very seat.
   Tokens shareable;  // Shared into another seat.
@@ -35,6 +36,7 @@ class Pool;
 struct Image {
   std::vector<TokenId> tokens;
   std::vector<Piece> pieces;
+  Tokens in_chunks{0};  // Leading tokens that were computed as whole chunks; see Pool.
 
   Bytes size() const;
 };
@@ -61,9 +63,11 @@ class Reservation {
 class Pool {
  public:
   // `budget`: bytes outside the pool, of images and mirrors together; none: no limit. `block`: what
-  // a mirror grows by.
+  // a mirror grows by. `chunk`: cells are reused only where they were computed in steps of so many
+  // rows, counted from position 0, as every prompt is (policy::View::chunk); 0: whatever their
+  // shapes were.
   explicit Pool(engine::Engine& engine, std::optional<Bytes> budget = std::nullopt,
-                Tokens block = block_tokens);
+                Tokens block = block_tokens, Tokens chunk = Tokens(0));
 
   std::int32_t seats() const { return static_cast<std::int32_t>(seats_.size()); }
   const Ledger& ledger() const { return ledger_; }
@@ -121,16 +125,20 @@ class Pool {
     std::vector<TokenId> tokens;
     Micros last_used;
     Tokens promised;            // 0: no reservation.
+    Tokens in_chunks;           // Leading tokens that were computed as whole chunks.
     std::vector<Piece> mirror;  // Of a busy seat.
   };
   SeatState& at(Seat seat);
   const SeatState& at(Seat seat) const;
+  // Of the first `common` tokens of a seat, those that may be reused.
+  Tokens reusable(Seat seat, Tokens common) const;
   void check_agreement(Seat seat) const;
   bool copy(Seat seat, Tokens begin, Tokens end, Hold hold, std::vector<Piece>& into);
   bool make_room(Bytes bytes, Seat except);
 
   engine::Engine& engine_;
   const Tokens block_;
+  const Tokens chunk_;
   Ledger ledger_;
   Vault vault_;
   std::vector<SeatState> seats_;

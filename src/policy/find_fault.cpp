@@ -55,6 +55,7 @@ class Checker {
       if (running.blocked) return "runs a sequence whose client does not read";
       const Tokens most = running.phase == Phase::decode ? Tokens(1) : running.rows_left;
       if (run.rows < Tokens(1) || run.rows > most) return "runs rows that a sequence does not have";
+      if (!keeps_shape(running, run.rows)) return "runs rows in another shape than alone";
       total += run.rows;
     }
     if (total > view_.batch_max) return "runs more rows than a step may have";
@@ -173,6 +174,15 @@ class Checker {
       out += std::max(kept - (seat.length - seat.exclusive), Tokens(0));
     }
     return out;
+  }
+
+  // Whether the rows would be computed like this also if the sequence were alone.
+  bool keeps_shape(const RunningView& running, Tokens rows) const {
+    if (view_.chunk == Tokens(0)) return true;
+    if (running.prompt_left == Tokens(0)) return rows == Tokens(1);
+    const bool is_aligned = view(running.seat).length.value % view_.chunk.value == 0;
+    const bool is_last = rows == running.prompt_left && rows < view_.chunk;
+    return is_aligned && (rows == view_.chunk || is_last);
   }
 
   std::optional<std::string> leave(std::size_t running) {

@@ -160,7 +160,7 @@ class Draft {
   // Steps get shorter while they find no cells.
   Tokens rows_max() const {
     const Tokens most = view_.preempt.planner ? room() : view_.batch_max;
-    if (view_.no_room == 0) return most;
+    if (view_.no_room == 0 || view_.chunk > Tokens(0)) return most;  // Pieces keep their size.
     const Tokens fewer = view_.batch_max / (std::int64_t{1} << std::min(view_.no_room, 20));
     return std::min(most, std::max(fewer, Tokens(1)));
   }
@@ -179,6 +179,7 @@ class Draft {
   Tokens turn_of(const RunningView& running) const {
     const Tokens cells = seats_.view(running.seat).length;
     if (would_swap(cells)) return view_.preempt.quantum;
+    if (view_.chunk > Tokens(0)) return std::max(view_.preempt.quantum, cells);  // Row by row.
     const std::int64_t step_us = view_.rates.decode_step.value;
     const std::int64_t replay_us = cells.value * view_.rates.prefill_per_1k.value / 1000;
     return std::max(view_.preempt.quantum, step_us > 0 ? Tokens(replay_us / step_us) : cells);

@@ -73,8 +73,9 @@ struct RunningView {
   std::int32_t parks = 0;
   bool replaying = false;
   std::int32_t priority = 0;
-  Tokens mirrored{0};  // Of its cells, from the first on: their bytes are in RAM as well.
-  bool held = false;   // By an operator: to be parked.
+  Tokens mirrored{0};     // Of its cells, from the first on: their bytes are in RAM as well.
+  bool held = false;      // By an operator: to be parked.
+  Tokens prompt_left{0};  // Of rows_left: of the prompt; what comes after it was a reply.
 };
 
 struct ParkedView {
@@ -111,6 +112,9 @@ struct View {
   Tokens cells_outstanding;  // Promised to busy seats and not held yet.
   std::int32_t no_room = 0;  // Steps in a row that found no cells.
   Tokens batch_max;
+  // Fixed shapes: a prompt is computed in pieces that end at its end and at multiples of so many
+  // rows from position 0, each in one step; a reply is computed again row by row. 0: as it comes.
+  Tokens chunk{0};
   Micros step_budget;  // Of a step in which anybody decodes; 0: two decode steps.
   Rates rates;
   PreemptOptions preempt;

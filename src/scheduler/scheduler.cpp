@@ -21,10 +21,14 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       vocabulary_(vocabulary),
       clock_(clock),
       options_(options),
+      chunk_(options.deterministic ? engine.limits().ubatch : Tokens(0)),
       inbox_(options.waiting_max + 1),
       commands_(options.holds_max),
-      pool_(engine, options.preempt_ram, options.block),
+      pool_(engine, options.preempt_ram, options.block, chunk_),
       last_request_(static_cast<std::size_t>(engine.limits().seats)) {
+  FERMATA_CHECK(!options.deterministic || (engine.geometry().layout == Layout::split &&
+                                           engine.capabilities().one_sequence_per_ubatch),
+                "an engine that computes sequences together cannot be deterministic");
   board_.update([&](Status& status) {
     status.geometry = engine_.geometry();
     status.limits = engine_.limits();
@@ -93,7 +97,7 @@ std::int64_t Scheduler::retry_after_seconds() const {
 void Scheduler::drain_inbox() {
   inbox_.drain(drained_);
   for (Submission& submission : drained_) {
-    enqueue(std::make_unique<Sequence>(std::move(submission)));
+    enqueue(std::make_unique<Sequence>(std::move(submission), options_.deterministic));
   }
   drained_.clear();
 }
@@ -190,6 +194,18 @@ void Scheduler::view_waiting() {
   }
 }
 
+bool Scheduler::can_swap() const {
+  // A window's cells come back in another place, and sums over them in another order.
+  const bool moves_cells = engine_.memory_kind() == engine::MemoryKind::sliding_window;
+  if (options_.deterministic && moves_cells) return false;
+  return engine_.capabilities().move_ranges || engine_.capabilities().move_sequences;
+}
+
+bool Scheduler::goes_row_by_row(const Sequence& sequence) const {
+  if (sequence.phase() == policy::Phase::decode) return true;
+  return options_.deterministic && sequence.prompt_left() == Tokens(0);
+}
+
 policy::View Scheduler::build_view() {
   seat_views_.clear();
   for (std::int32_t s = 0; s < pool_.seats(); ++s) {
@@ -208,8 +224,8 @@ policy::View Scheduler::build_view() {
         {sequence->request().id, sequence->seat(), sequence->phase(), sequence->rows_left(),
          blocked, sequence->blocked_for(now), sequence->remaining(), sequence->since_start(),
          sequence->parking().parks(), sequence->replaying(), sequence->request().priority,
-         pool_.mirrored(sequence->seat()), sequence->is_held()});
-    decoding += sequence->phase() == policy::Phase::decode && !blocked;
+         pool_.mirrored(sequence->seat()), sequence->is_held(), sequence->prompt_left()});
+    decoding += goes_row_by_row(*sequence) && !blocked;
   }
   view_parked();
   policy::View view;
@@ -224,6 +240,7 @@ policy::View Scheduler::build_view() {
   view.cells_outstanding = pool_.outstanding();
   view.no_room = no_room_in_a_row_;
   view.batch_max = engine_.limits().batch;
+  view.chunk = chunk_;
   view.step_budget = options_.step_budget;
   view.rates = pace_.rates(decoding);
   view.seats = seat_views_;
@@ -231,7 +248,7 @@ policy::View Scheduler::build_view() {
   view.running = running_views_;
   view.parked = parked_views_;
   view.preempt = options_.preempt;
-  view.can_swap = engine_.capabilities().move_ranges || engine_.capabilities().move_sequences;
+  view.can_swap = can_swap();
   view.bytes_per_sequence = image_overhead_;
   view.bytes_per_token = options_.bytes_per_token;
   view.block = options_.block;
@@ -358,19 +375,16 @@ void Scheduler::account_step(engine::StepOutcome outcome, const policy::Plan& pl
   stats_.steps_us.add(static_cast<std::uint64_t>(took.value));
   stats_.busy_seats_in_steps.add(plan.run.size());
   if (outcome != engine::StepOutcome::done) return;  // Says nothing about what rows cost.
-  std::int32_t decode_rows = 0;
-  Tokens prefill_rows{0};
+  Tokens decode_rows{0}, prefill_rows{0};
   for (const policy::Run& run : plan.run) {
-    if (running_[run.running]->phase() == policy::Phase::decode) {
-      ++decode_rows;
-      stats_.predicted_us.add(static_cast<std::uint64_t>(took.value));
-    } else {
-      prefill_rows += run.rows;
-      const bool is_prompt = !running_[run.running]->replaying();
-      if (is_prompt) stats_.prompt_us.add(static_cast<std::uint64_t>(took.value));
-    }
+    const Sequence& sequence = *running_[run.running];
+    const bool is_single = goes_row_by_row(sequence);
+    (is_single ? decode_rows : prefill_rows) += run.rows;
+    if (sequence.replaying()) continue;
+    (is_single ? stats_.predicted_us : stats_.prompt_us)
+        .add(static_cast<std::uint64_t>(took.value));
   }
-  pace_.observe(decode_rows, prefill_rows, took);
+  pace_.observe(static_cast<std::int32_t>(decode_rows.value), prefill_rows, took);
   copy_pace_.stepped(took);
 }
 
@@ -399,7 +413,7 @@ void Scheduler::take_results(const policy::Plan& plan) {
       reason = sequence.accept(std::move(*result.sampled), vocabulary_, cells, window, now);
     } else if (prefill && sequence.rows_left() == Tokens(0)) {
       if (sequence.remaining() == Tokens(0)) reason = FinishReason::limit;
-    } else if (prefill) {
+    } else if (prefill && sequence.predicted() == Tokens(0)) {
       sequence.tell_progress(now);
     }
     if (!reason) continue;

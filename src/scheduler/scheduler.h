@@ -24,7 +24,11 @@ struct SchedulerOptions {
   std::size_t events_max = 256;    // Token events a client may leave unread.
   std::size_t holds_max = 64;      // Commands of operators that wait for the next tick.
   Micros step_budget{0};           // See policy::View.
-  bool overcommit = true;          // false: only what fits in the worst case is admitted.
+  // Every sequence is computed in the shapes that it would have alone, so that its reply is
+  // bit-identical, whatever happens around it and to it. The engine's layout is split, and it
+  // computes one sequence at a time.
+  bool deterministic = false;
+  bool overcommit = true;  // false: only what fits in the worst case is admitted.
   policy::PreemptOptions preempt;
   std::optional<Bytes> preempt_ram = Bytes(std::int64_t{8} << 30);  // None: no limit.
   Bytes bytes_per_token{0};     // What a swapped token takes, at most.
@@ -103,11 +107,15 @@ class Scheduler {
   void show(const Sequence& sequence, Status& status) const;
   void publish();
   Tokens cells_needed(const Request& request) const;
+  bool can_swap() const;
+  // Whether its next row is one that nothing else is computed with: of a reply, new or again.
+  bool goes_row_by_row(const Sequence& sequence) const;
 
   engine::Engine& engine_;
   const engine::Vocabulary& vocabulary_;
   const Clock& clock_;
   const SchedulerOptions options_;
+  const Tokens chunk_;  // See policy::View.
   BoundedQueue<Submission> inbox_;
   BoundedQueue<HoldCommand> commands_;
   std::atomic<std::int64_t> waiting_count_{0};

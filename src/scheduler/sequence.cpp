@@ -6,11 +6,12 @@
 
 namespace fermata::scheduler {
 
-Sequence::Sequence(Submission submission)
+Sequence::Sequence(Submission submission, bool same_shapes)
     : submission_(std::move(submission)), scanner_(submission_.request->stop) {
   FERMATA_CHECK(!request().prompt.empty(), "a request without a prompt");
   FERMATA_CHECK((submission_.sampler == nullptr) == (request().max_tokens == Tokens(0)),
                 "a sampler exactly when tokens are wanted");
+  parking_.same_shapes = same_shapes;
   if (submission_.sampler) seed_ = submission_.sampler->seed();
 }
 

@@ -35,7 +35,8 @@ struct Submission {
 // The scheduler thread's own.
 class Sequence {
  public:
-  explicit Sequence(Submission submission);
+  // `same_shapes`: what is computed again after a park is so row for row, as the first time.
+  Sequence(Submission submission, bool same_shapes);
 
   const Request& request() const { return *submission_.request; }
   const std::shared_ptr<const Request>& shared_request() const { return submission_.request; }
@@ -56,6 +57,8 @@ class Sequence {
   }
   // Of the prompt, or of what is computed again after a park; 0: the next row decodes.
   Tokens rows_left() const { return std::max(rows_known() - computed_, Tokens(0)); }
+  // Of rows_left(), those of the prompt.
+  Tokens prompt_left() const { return std::max(prompt_length() - computed_, Tokens(0)); }
   // Rows in the cells; while parked, those that were.
   Tokens computed() const { return computed_; }
   // Rows of the prompt that were computed at least once.

@@ -100,6 +100,7 @@ class Reader {
     }
     warn_of_unknown_variables();
     settle_batch_sizes();
+    settle_layout();
     if (auto conflict = find_fault(settings_)) {
       return Err{SettingsFault{FaultKind::conflict, "", std::move(*conflict)}};
     }
@@ -288,6 +289,11 @@ class Reader {
     BatchSettings& batch = settings_.batch;
     if (!ubatch_given) batch.n_ubatch = std::min(batch.n_ubatch, batch.n_batch);
     if (!batch_given) batch.n_batch = std::max(batch.n_batch, batch.n_ubatch);
+  }
+
+  void settle_layout() {
+    const bool layout_given = given_.contains(find_row("--kv-unified").row);
+    if (settings_.context.deterministic && !layout_given) settings_.context.kv_unified = false;
   }
 
   void warn(std::string line) { settings_.invocation.warnings.push_back(std::move(line)); }

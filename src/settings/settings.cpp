@@ -27,6 +27,10 @@ std::optional<std::string> context_fault(const ContextSettings& context) {
         "--cache-type-v {} needs flash attention: give --flash-attn auto, or --cache-type-v f16",
         context.cache_type_v);
   }
+  if (context.deterministic && context.kv_unified) {
+    return "--deterministic gives every slot its own cells: leave --kv-unified out, or "
+           "--deterministic";
+  }
   const std::int64_t n_parallel = context.n_parallel < 0 ? n_parallel_auto : context.n_parallel;
   if (context.n_ctx > Tokens(0) && context.n_ctx < Tokens(n_parallel)) {
     return fmt::format(

@@ -26,6 +26,7 @@ struct ContextSettings {
   std::string cache_type_k = "f16";  // A KV type by name; so is cache_type_v.
   std::string cache_type_v = "f16";
   bool kv_unified = true;                // false: the split layout.
+  bool deterministic = false;            // Needs the split layout.
   std::string flash_attention = "auto";  // on, off, auto.
   bool swa_full = false;
   bool offload_kv = true;

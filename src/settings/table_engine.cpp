@@ -193,6 +193,14 @@ constexpr Row rows[] = {
      .group = Group::context,
      .change = Change::rebuild,
      .target = bind<&Settings::context, &ContextSettings::kv_unified>()},
+    {.names = {"--deterministic"},
+     .env = "FERMATA_DETERMINISTIC",
+     .help = "replies that are bit-identical to the same request alone on a fresh server with the\n"
+             "same --threads, --ubatch-size, --ctx-size and --parallel, whatever is parked,\n"
+             "cancelled or computed beside it; slower, implies --no-kv-unified",
+     .group = Group::context,
+     .change = Change::start,
+     .target = bind<&Settings::context, &ContextSettings::deterministic>()},
     {.names = {"-fa", "--flash-attn"},
      .env = "LLAMA_ARG_FLASH_ATTN",
      .placeholder = "[on|off|auto]",

@@ -135,7 +135,6 @@ constexpr Row rows[] = {
     value(Group::preemption, {"--page-ram-bytes"}, "N", "FERMATA_PAGE_RAM_BYTES"),
     value(Group::preemption, {"--page-disk-bytes"}, "N", "FERMATA_PAGE_DISK_BYTES"),
     value(Group::preemption, {"--exactness"}, "CLASS", "FERMATA_EXACTNESS"),
-    flag(Group::preemption, {"--deterministic"}, "FERMATA_DETERMINISTIC"),
 
     value(Group::sources, {"-mu", "--model-url"}, "MODEL_URL", "LLAMA_ARG_MODEL_URL"),
     value(Group::sources, {"-dr", "--docker-repo"}, "[<repo>/]<model>[:quant]",

@@ -10,13 +10,17 @@ namespace {
 
 using engine::MemoryKind;
 
-constexpr std::array<Memory, 6> all_memories = {{
+constexpr std::array<Memory, 10> all_memories = {{
     {"attention_pooled", MemoryKind::attention, Layout::pooled},
     {"attention_split", MemoryKind::attention, Layout::split},
     {"window_pooled", MemoryKind::sliding_window, Layout::pooled},
     {"window_split", MemoryKind::sliding_window, Layout::split},
     {"recurrent", MemoryKind::recurrent, Layout::pooled},
     {"hybrid", MemoryKind::hybrid, Layout::pooled},
+    {"attention_deterministic", MemoryKind::attention, Layout::split, true},
+    {"window_deterministic", MemoryKind::sliding_window, Layout::split, true},
+    {"recurrent_deterministic", MemoryKind::recurrent, Layout::split, true},
+    {"hybrid_deterministic", MemoryKind::hybrid, Layout::split, true},
 }};
 
 int draw_int(Random& random, std::int64_t low, std::int64_t high) {
@@ -81,6 +85,12 @@ Odds draw_odds(Random& random, const std::optional<Memory>& memory) {
   odds.spec.scheduler.events_max = static_cast<std::size_t>(random.between(1, 12));
   odds.spec.scheduler.waiting_max = static_cast<std::size_t>(random.between(4, 40));
   draw_preemption(random, odds.spec.scheduler);
+  if (odds.memory.deterministic) {
+    make_deterministic(odds.spec);
+    // A reply is computed again one row a tick: smaller, and less often.
+    odds.spec.geometry.n_ctx = odds.spec.geometry.n_ctx / 6;
+    odds.spec.scheduler.preempt.every = odds.spec.scheduler.preempt.every * 8;
+  }
   odds.requests = draw_int(random, 1, 24);
   odds.arrival_percent = draw_int(random, 2, 60);
   odds.cancel_percent = draw_int(random, 0, 3);

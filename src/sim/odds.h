@@ -15,6 +15,7 @@ struct Memory {
   const char* name;
   engine::MemoryKind kind;
   Layout layout;
+  bool deterministic = false;
 };
 
 // Every kind of memory in the layouts it has.

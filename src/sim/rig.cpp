@@ -88,7 +88,15 @@ void Rig::run(const std::vector<Client*>& readers, int ticks_max) {
   FERMATA_CHECK(false, "still busy after as many ticks as were allowed");
 }
 
-Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask, Tokens window) {
+void make_deterministic(RigSpec& spec) {
+  spec.geometry.layout = Layout::split;
+  spec.engine.one_sequence_per_ubatch = true;
+  spec.scheduler.deterministic = true;
+  spec.model.shape_matters = true;
+}
+
+Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask, Tokens window,
+                Tokens chunk) {
   RigSpec spec;
   spec.model = model;
   spec.model.faults = {};
@@ -96,6 +104,10 @@ Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask, Tokens
   spec.geometry.n_ctx = window;
   spec.geometry.n_parallel = 1;
   spec.engine.n_batch = spec.engine.n_ubatch = Tokens(4096);
+  if (chunk > Tokens(0)) {
+    spec.engine.n_ubatch = chunk;
+    make_deterministic(spec);
+  }
   Rig rig(spec);
   Ask alone = ask;
   alone.seat.reset();

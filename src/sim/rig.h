@@ -65,6 +65,7 @@ class Rig {
   Tokens window() const { return engine_->limits().window; }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   engine::fake::FakeEngine& engine() { return *engine_; }
+  const engine::EngineLimits& limits() const { return engine_->limits(); }
   FakeClock& clock() { return clock_; }
 
  private:
@@ -75,8 +76,13 @@ class Rig {
   std::uint64_t next_id_ = 1;
 };
 
-// What the request gets alone on a fresh server with room for everything: the oracle.
+// Every sequence is computed as if it were alone, prompts in pieces of spec.engine.n_ubatch; the
+// model's text depends on it.
+void make_deterministic(RigSpec& spec);
+
+// What the request gets alone on a fresh server with room for everything: the oracle. With `chunk`
+// on a deterministic one.
 Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask,
-                Tokens window = Tokens(4096));
+                Tokens window = Tokens(4096), Tokens chunk = Tokens(0));
 
 }  // namespace fermata::sim

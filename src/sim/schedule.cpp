@@ -104,6 +104,9 @@ class Schedule {
     }
   }
 
+  // Of prompts where shapes are fixed; else 0.
+  Tokens chunk() const { return odds_.memory.deterministic ? rig_.limits().ubatch : Tokens(0); }
+
   bool everyone_is_done() const {
     return static_cast<int>(visitors_.size()) == odds_.requests &&
            std::all_of(visitors_.begin(), visitors_.end(), [](const Visitor& visitor) {
@@ -271,7 +274,7 @@ class Schedule {
       expect(client.text.empty(), visitor, "was refused with a text");
       return;
     }
-    check_reply(visitor, solo_run(odds_.spec.model, visitor.ask, rig_.window()));
+    check_reply(visitor, solo_run(odds_.spec.model, visitor.ask, rig_.window(), chunk()));
   }
 
   void check_reply(const Visitor& visitor, const Client& solo) {

@@ -25,6 +25,7 @@ def test_props(server: Server) -> None:
     assert props["total_slots"] == 8
     assert props["default_generation_settings"]["n_ctx"] == 4096
     assert props["default_generation_settings"]["params"]["temperature"] > 0
+    assert props["deterministic"] is False
     assert "im_start" in props["chat_template"]
     assert props["eos_token"] == "<|im_end|>"
     geometry = props["context_geometry"]

@@ -7,6 +7,7 @@ namespace fermata::testing {
 
 using sim::Ask;
 using sim::Client;
+using sim::make_deterministic;
 using sim::RigSpec;
 using sim::solo_run;
 using SchedulerRig = sim::Rig;

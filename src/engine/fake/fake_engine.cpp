@@ -21,8 +21,7 @@ constexpr std::int64_t pad(std::int64_t n) {
 // A moved cell as bytes; `model` keeps foreign bytes out.
 struct MovedCell {
   std::uint64_t model;
-  std::int32_t token, position, shape;
-  std::int32_t reserved;
+  std::int32_t token, position, shape, company;
 };
 
 std::uint64_t model_mark(const FakeModelSpec& spec) {
@@ -43,10 +42,14 @@ EngineLimits limits_of(const Geometry& geometry, const EngineOptions& options,
   limits.seats = geometry.n_parallel;
   limits.batch = std::max(options.n_batch, Tokens(geometry.n_parallel));
   limits.ubatch = std::min(options.n_ubatch, limits.batch);
+  if (options.one_sequence_per_ubatch) {
+    limits.batch = std::max(limits.batch, limits.ubatch + Tokens(limits.seats));
+  }
   return limits;
 }
 
-Capabilities capabilities_of(const Geometry& geometry, MemoryKind kind) {
+Capabilities capabilities_of(const Geometry& geometry, const EngineOptions& options,
+                             MemoryKind kind) {
   const bool attention = kind == MemoryKind::attention;
   const bool pooled = geometry.layout == Layout::pooled;
   return {.truncate_anywhere = attention,
@@ -55,7 +58,8 @@ Capabilities capabilities_of(const Geometry& geometry, MemoryKind kind) {
           .ranges_are_cheap = attention && pooled,
           .move_sequences = true,
           .cancel_in_ubatch = attention || kind == MemoryKind::sliding_window,
-          .cells_per_token = kind != MemoryKind::recurrent};
+          .cells_per_token = kind != MemoryKind::recurrent,
+          .one_sequence_per_ubatch = options.one_sequence_per_ubatch};
 }
 
 }  // namespace
@@ -65,7 +69,7 @@ FakeEngine::FakeEngine(const FakeModelSpec& spec, const Geometry& geometry,
     : spec_(spec),
       geometry_(geometry),
       limits_(limits_of(geometry, options, spec)),
-      capabilities_(capabilities_of(geometry, spec.kind)),
+      capabilities_(capabilities_of(geometry, options, spec.kind)),
       random_(spec.seed),
       cells_(static_cast<std::size_t>(limits_.cells.value)),
       sequences_(static_cast<std::size_t>(limits_.seats)) {
@@ -109,7 +113,7 @@ std::int64_t FakeEngine::rows_free(Seat seat) const {
   return limits_.window.value - position(seat).value;
 }
 
-void FakeEngine::append(Seat seat, TokenId token, std::int32_t position, std::int32_t shape) {
+void FakeEngine::append(Seat seat, const Cell& cell) {
   Sequence& to = sequence(seat);
   if (!capabilities_.cells_per_token && free_.empty()) {
     // Recurrent memory keeps one state a sequence and never runs out; the fake keeps its tokens.
@@ -119,7 +123,8 @@ void FakeEngine::append(Seat seat, TokenId token, std::int32_t position, std::in
   FERMATA_CHECK(!free_.empty(), "appending without a free cell");
   const std::int32_t index = free_.back();
   free_.pop_back();
-  cells_[static_cast<std::size_t>(index)] = {token, position, shape, 1};
+  cells_[static_cast<std::size_t>(index)] = cell;
+  cells_[static_cast<std::size_t>(index)].owners = 1;
   to.cells.push_back(index);
   to.window_low = std::max(to.window_low,
                            static_cast<std::int64_t>(to.cells.size()) - spec_.sliding_window.value);
@@ -131,6 +136,9 @@ std::uint64_t FakeEngine::content(const Sequence& sequence) const {
     const Cell& cell = cells_[static_cast<std::size_t>(index)];
     hash = mix64(hash ^ (static_cast<std::uint64_t>(raw(cell.token)) << 32) ^
                  static_cast<std::uint64_t>(cell.position));
+    if (!spec_.shape_matters) continue;
+    hash = mix64(hash ^ (static_cast<std::uint64_t>(cell.shape) << 32) ^
+                 static_cast<std::uint64_t>(cell.company));
   }
   return hash;
 }
@@ -155,6 +163,21 @@ void FakeEngine::charge_move(std::int64_t cells) {
   spec_.clock->advance(Micros(cells * spec_.cost.per_moved_cell_ns / 1000));
 }
 
+Tokens FakeEngine::compute(const RowGroup& group, std::int64_t rows_before, std::int32_t company) {
+  const auto rows = static_cast<std::int32_t>(group.tokens.size());
+  for (std::int32_t at = 0; at < rows; ++at) {
+    const bool ubatch_begins = (rows_before + at) % limits_.ubatch.value == 0;
+    if ((at == 0 || ubatch_begins) && group.cancelled != nullptr && group.cancelled->load()) {
+      return Tokens(at);
+    }
+    append(group.seat, {.token = group.tokens[static_cast<std::size_t>(at)],
+                        .position = static_cast<std::int32_t>(group.first.value) + at,
+                        .shape = rows,
+                        .company = company});
+  }
+  return Tokens(rows);
+}
+
 StepOutcome FakeEngine::step(std::span<const RowGroup> groups, std::span<GroupResult> results) {
   FERMATA_CHECK(groups.size() == results.size(), "one result for each group");
   check_groups(groups);
@@ -169,25 +192,20 @@ StepOutcome FakeEngine::step(std::span<const RowGroup> groups, std::span<GroupRe
     if (pooled_rows > rows_free(group.seat)) return StepOutcome::no_room;
   }
 
+  const bool apart = capabilities_.one_sequence_per_ubatch;
+  const auto company = static_cast<std::int32_t>(apart ? 1 : groups.size());
   std::int64_t rows = 0, prompt_rows = 0, cells_attended = 0;
   bool interrupted = false;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const RowGroup& group = groups[g];
-    for (std::size_t at = 0; at < group.tokens.size(); ++at) {
-      const bool ubatch_begins = rows % limits_.ubatch.value == 0;
-      if ((at == 0 || ubatch_begins) && group.cancelled != nullptr && group.cancelled->load()) {
-        interrupted = true;
-        break;
-      }
-      append(group.seat, group.tokens[at],
-             static_cast<std::int32_t>(group.first.value) + static_cast<std::int32_t>(at),
-             static_cast<std::int32_t>(group.tokens.size()));
-      ++rows;
-      cells_attended += position(group.seat).value;
-      results[g].computed += Tokens(1);
-    }
-    const bool whole = results[g].computed.value == static_cast<std::int64_t>(group.tokens.size());
-    if (group.tokens.size() > 1) prompt_rows += results[g].computed.value;
+    const std::int64_t before = position(group.seat).value;
+    results[g].computed = compute(group, apart ? 0 : rows, company);
+    const std::int64_t computed = results[g].computed.value;
+    rows += computed;
+    if (group.tokens.size() > 1) prompt_rows += computed;
+    cells_attended += computed * before + computed * (computed + 1) / 2;
+    const bool whole = computed == static_cast<std::int64_t>(group.tokens.size());
+    interrupted |= !whole;
     if (whole && group.sampler != nullptr) sample(group, results[g]);
   }
   charge(rows, prompt_rows, cells_attended);
@@ -246,7 +264,8 @@ ByteBuffer FakeEngine::bytes_of(Seat seat, Tokens begin, Tokens end) const {
   for (std::int64_t i = begin.value; i < end.value; ++i, out += sizeof(MovedCell)) {
     const auto index = sequence(seat).cells[static_cast<std::size_t>(i)];
     const Cell& cell = cells_[static_cast<std::size_t>(index)];
-    const MovedCell moved{model_mark(spec_), raw(cell.token), cell.position, cell.shape, 0};
+    const MovedCell moved{model_mark(spec_), raw(cell.token), cell.position, cell.shape,
+                          cell.company};
     std::memcpy(out, &moved, sizeof moved);
   }
   return bytes;
@@ -262,7 +281,12 @@ Result<void, MoveFault> FakeEngine::append_bytes(Seat seat, std::span<const std:
   }
   FERMATA_CHECK(moved.front().position == position(seat).value, "a range out of its place");
   if (static_cast<std::int64_t>(moved.size()) > rows_free(seat)) return Err(MoveFault::no_room);
-  for (const MovedCell& cell : moved) append(seat, TokenId{cell.token}, cell.position, cell.shape);
+  for (const MovedCell& cell : moved) {
+    append(seat, {.token = TokenId{cell.token},
+                  .position = cell.position,
+                  .shape = cell.shape,
+                  .company = cell.company});
+  }
   charge_move(static_cast<std::int64_t>(moved.size()));
   return {};
 }

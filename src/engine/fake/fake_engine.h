@@ -52,6 +52,7 @@ class FakeEngine final : public Engine {
     TokenId token{-1};
     std::int32_t position = -1;
     std::int32_t shape = 0;
+    std::int32_t company = 0;
     std::int32_t owners = 0;
   };
   struct Sequence {
@@ -64,7 +65,9 @@ class FakeEngine final : public Engine {
   void check_groups(std::span<const RowGroup> groups) const;
   std::int64_t rows_free(Seat seat) const;
   void drop(Sequence& sequence, std::size_t keep);
-  void append(Seat seat, TokenId token, std::int32_t position, std::int32_t shape);
+  void append(Seat seat, const Cell& cell);
+  // Computes the first rows of a group, all unless it is cancelled.
+  Tokens compute(const RowGroup& group, std::int64_t rows_before, std::int32_t company);
   ByteBuffer bytes_of(Seat seat, Tokens begin, Tokens end) const;
   Result<void, MoveFault> append_bytes(Seat seat, std::span<const std::byte> bytes);
   std::uint64_t content(const Sequence& sequence) const;

@@ -1,7 +1,7 @@
 // A deterministic, strict engine for tests and the simulator: the next token of a sequence is a
 // hash over the (token, position) content of its own cells, so a lost, doubled or misplaced cell
-// changes every later token. It can run short of cells, be told to fail, and take time on a fake
-// clock.
+// changes every later token; as on real machines, the shape of the computation can too. It can run
+// short of cells, be told to fail, and take time on a fake clock.
 #pragma once
 
 #include "base/clock.h"
@@ -37,6 +37,9 @@ struct FakeModelSpec {
   std::int32_t eos_every = 0;  // One in so many tokens ends the reply; 0: none.
   Tokens trained_window{4096};
   Tokens sliding_window{16};  // With MemoryKind::sliding_window.
+  // The next token depends also on the shapes that the cells were computed in: how many rows a
+  // group had, and how many groups were computed together.
+  bool shape_matters = false;
   CostModel cost;
   Faults faults;
   FakeClock* clock = nullptr;  // Advanced by the cost of all work; may be null.

@@ -107,6 +107,10 @@ LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_conte
       .batch = Tokens(llama_n_batch(context_.get())),
       .ubatch = Tokens(llama_n_ubatch(context_.get())),
   };
+  // Each group is a call of its own, so that the library's batch is no limit of a step.
+  if (options.one_sequence_per_ubatch) {
+    limits_.batch = std::max(limits_.batch, limits_.ubatch + Tokens(limits_.seats));
+  }
   if (has_scratch(model, geometry_.layout)) {
     first_seat_ = 1;
     learn_range_format(model);
@@ -119,6 +123,7 @@ LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_conte
       .move_sequences = true,
       .cancel_in_ubatch = is_attention(kind_) && model.on_cpu_only(),
       .cells_per_token = kind_ != MemoryKind::recurrent,
+      .one_sequence_per_ubatch = options.one_sequence_per_ubatch,
   };
   // Elsewhere an aborted ubatch would move the position of a neighbour.
   if (capabilities_.cancel_in_ubatch) {
@@ -205,6 +210,7 @@ bool LlamaEngine::fill(std::span<const RowGroup> groups, std::span<const GroupRe
     } else {
       cancelling_.push_back(group.cancelled);
     }
+    if (capabilities_.one_sequence_per_ubatch) break;
   }
   if (!all_can_be_cancelled) cancelling_.clear();
   return batch_.rows() > 0;

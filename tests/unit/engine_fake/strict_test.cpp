@@ -59,6 +59,53 @@ TEST(FakeEngine, StampsTellTheShapeACellWasComputedIn) {
   EXPECT_EQ(rig.engine.cells_used(), Tokens(7));
 }
 
+// What follows "one two three" on seat 0 when it was computed in pieces of so many tokens, beside
+// `company` groups of other seats.
+std::vector<TokenId> shaped_reply(const EngineOptions& options, bool shape_matters,
+                                  std::size_t piece, std::int32_t company) {
+  FakeModelSpec spec;
+  spec.shape_matters = shape_matters;
+  Rig rig(spec, {.n_ctx = Tokens(256), .layout = Layout::split}, options);
+  const std::vector<TokenId> prompt = rig.tokens("one two three"), other = rig.tokens("x");
+  for (std::size_t at = 0; at < prompt.size(); at += piece) {
+    std::vector<RowGroup> groups;
+    groups.push_back({Seat(0), rig.engine.position(Seat(0)),
+                      std::span(prompt).subspan(at, std::min(piece, prompt.size() - at))});
+    for (std::int32_t s = 1; s <= company; ++s) {
+      groups.push_back({Seat(s), rig.engine.position(Seat(s)), other});
+    }
+    std::vector<GroupResult> results(groups.size());
+    EXPECT_EQ(rig.engine.step(groups, results), StepOutcome::done);
+  }
+  return rig.greedy_reply(Seat(0), "!");
+}
+
+TEST(FakeEngine, ShapesMatterWhenAskedTo) {
+  const EngineOptions together;
+  EngineOptions apart;
+  apart.one_sequence_per_ubatch = true;
+  EXPECT_EQ(shaped_reply(together, false, 100, 0), shaped_reply(together, false, 3, 2));
+  EXPECT_NE(shaped_reply(together, true, 100, 0), shaped_reply(together, true, 3, 0));
+  EXPECT_NE(shaped_reply(together, true, 3, 0), shaped_reply(together, true, 3, 2));
+  EXPECT_EQ(shaped_reply(apart, true, 3, 0), shaped_reply(apart, true, 3, 2));
+  EXPECT_NE(shaped_reply(apart, true, 100, 0), shaped_reply(apart, true, 3, 0));
+}
+
+TEST(FakeEngine, WhatIsMovedKeepsItsShapes) {
+  FakeModelSpec spec;
+  spec.shape_matters = true;
+  Rig rig(spec);
+  rig.compute(Seat(0), "one ");
+  rig.compute(Seat(0), "two");
+  ByteBuffer bytes;
+  ASSERT_TRUE(rig.engine.export_sequence(Seat(0), bytes).ok());
+  ASSERT_TRUE(rig.engine.import_sequence(Seat(1), bytes).ok());
+  rig.compute(Seat(2), "one two");
+  const auto moved = rig.greedy_reply(Seat(1), "!");
+  EXPECT_EQ(moved, rig.greedy_reply(Seat(0), "!"));
+  EXPECT_NE(moved, rig.greedy_reply(Seat(2), "!"));
+}
+
 TEST(FakeEngine, LibraryPadsAndSoDoesTheFake) {
   const Rig pooled({}, {.n_ctx = Tokens(100), .n_parallel = 3});
   EXPECT_EQ(pooled.engine.limits().cells, Tokens(112));

@@ -263,6 +263,68 @@ TEST(LlamaCancel, AnUbatchEndsEarlyWhenNobodyWaitsForIt) {
   EXPECT_EQ(after.logprob, expected.logprob) << "the library goes on as if nothing had been";
 }
 
+EngineOptions apart(std::int64_t n_ubatch) {
+  EngineOptions options = one_thread(n_ubatch);
+  options.n_batch = options.n_ubatch;
+  options.one_sequence_per_ubatch = true;
+  return options;
+}
+
+TEST(LlamaApart, AStepHasRoomForAWholeUbatchAndARowOfEverySeat) {
+  const auto engine =
+      build(*load_test_model(tiny_model_path()), geometry(2048, 4, Layout::split), apart(64));
+  EXPECT_EQ(engine->limits().ubatch, Tokens(64));
+  ASSERT_GE(engine->limits().batch, Tokens(64 + 4));
+  const auto chunk = text(1, 64), row = text(2, 1);
+  const std::vector<RowGroup> groups{{Seat(0), Tokens(0), row},
+                                     {Seat(1), Tokens(0), row},
+                                     {Seat(2), Tokens(0), row},
+                                     {Seat(3), Tokens(0), chunk}};
+  std::vector<GroupResult> results(4);
+  EXPECT_EQ(engine->step(groups, results), StepOutcome::done);
+  EXPECT_EQ(engine->position(Seat(3)), Tokens(64));
+}
+
+TEST(LlamaApart, CompanyChangesNoBit) {
+  const auto alone =
+      build(*load_test_model(tiny_model_path()), geometry(2048, 4, Layout::split), apart(64));
+  const auto engine =
+      build(*load_test_model(tiny_model_path()), geometry(2048, 4, Layout::split), apart(64));
+  const auto prompt = text(1, 30), other = text(2, 17);
+  const Sampled expected = feed(*alone, Seat(0), prompt);
+  SamplingParams params;
+  params.temperature = 0.0F;
+  params.n_probs = 1;
+  auto sampler = tiny_vocabulary()->make_sampler(params, {});
+  const std::vector<RowGroup> groups{{Seat(1), Tokens(0), other},
+                                     {Seat(2), Tokens(0), prompt, sampler->get()},
+                                     {Seat(3), Tokens(0), other}};
+  std::vector<GroupResult> results(3);
+  ASSERT_EQ(engine->step(groups, results), StepOutcome::done);
+  ASSERT_TRUE(results[1].sampled.has_value());
+  EXPECT_EQ(results[1].sampled->token, expected.token);
+  EXPECT_EQ(results[1].sampled->logprob, expected.logprob);
+}
+
+TEST(LlamaApart, WhoIsCancelledIsLeftOutAndTheOthersAreWhole) {
+  for (const RandomModelKind kind : {RandomModelKind::dense, RandomModelKind::sliding_window,
+                                     RandomModelKind::recurrent, RandomModelKind::hybrid}) {
+    const auto engine = build(*random_model(kind), geometry(2048, 4, Layout::split), apart(64));
+    const auto prompt = text(1, 20);
+    const std::atomic<bool> cancelled{true};
+    const std::vector<RowGroup> groups{{Seat(0), Tokens(0), prompt},
+                                       {Seat(1), Tokens(0), prompt, nullptr, &cancelled},
+                                       {Seat(2), Tokens(0), prompt}};
+    std::vector<GroupResult> results(3);
+    EXPECT_EQ(engine->step(groups, results), StepOutcome::interrupted);
+    EXPECT_EQ(results[0].computed, Tokens(20));
+    EXPECT_EQ(results[1].computed, Tokens(0));
+    EXPECT_EQ(results[2].computed, Tokens(20));
+    EXPECT_EQ(engine->position(Seat(1)), Tokens(0));
+    EXPECT_EQ(engine->position(Seat(2)), Tokens(20));
+  }
+}
+
 TEST(LlamaCancel, OneWhoStillWaitsKeepsTheUbatchGoing) {
   const auto engine =
       build(*load_test_model(tiny_model_path()), geometry(1024, 2), one_thread(1024));

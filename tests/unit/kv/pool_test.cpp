@@ -23,11 +23,12 @@ std::vector<TokenId> tokens_of(const std::string& text) {
 
 struct Rig {
   engine::fake::FakeEngine engine;
-  Pool pool{engine};
+  Pool pool;
 
   explicit Rig(MemoryKind kind = MemoryKind::attention, Layout layout = Layout::pooled,
-               std::int64_t cells = 64)
-      : engine(model(kind), {.n_ctx = Tokens(cells), .n_parallel = 4, .layout = layout}, {}) {}
+               std::int64_t cells = 64, std::int64_t chunk = 0)
+      : engine(model(kind), {.n_ctx = Tokens(cells), .n_parallel = 4, .layout = layout}, {}),
+        pool(engine, std::nullopt, block_tokens, Tokens(chunk)) {}
 
   static engine::fake::FakeModelSpec model(MemoryKind kind) {
     engine::fake::FakeModelSpec spec;
@@ -117,6 +118,65 @@ TEST(PoolMatch, SlidingWindowOffersWhatItsWindowStillHolds) {
   EXPECT_EQ(rig.match(Seat(0), text.substr(1) + "b").own, Tokens(0));
   rig.leave(Seat(1), "short");
   EXPECT_EQ(rig.match(Seat(1), "shoes").own, Tokens(3));
+}
+
+Rig in_chunks_of_four(MemoryKind kind = MemoryKind::attention) {
+  return Rig(kind, Layout::split, 256, 4);
+}
+
+TEST(PoolChunks, OnlyWholeOnesAreOffered) {
+  Rig rig = in_chunks_of_four();
+  rig.pool.take(Seat(0), Tokens(0));
+  for (const char* piece : {"abcd", "efgh", "ij"}) rig.compute(Seat(0), piece);
+  // A reply, of which four rows come in one step by chance.
+  for (const char* piece : {"k", "l", "mnop"}) rig.compute(Seat(0), piece);
+  rig.pool.release(Seat(0), true, Micros(1));
+  EXPECT_EQ(rig.match(Seat(0), "abcdefghijklmnopq").own, Tokens(8));
+  EXPECT_EQ(rig.match(Seat(0), "abcdefgh").own, Tokens(4));
+  EXPECT_EQ(rig.match(Seat(0), "abcdefxyz").own, Tokens(4));
+  EXPECT_EQ(rig.match(Seat(0), "abcx").own, Tokens(0));
+  // Cut and gone on from.
+  EXPECT_EQ(rig.pool.take(Seat(0), Tokens(4)), Tokens(4));
+  rig.compute(Seat(0), "EFGH");
+  rig.pool.release(Seat(0), true, Micros(2));
+  EXPECT_EQ(rig.match(Seat(0), "abcdEFGHi").own, Tokens(8));
+}
+
+TEST(PoolChunks, AreForgottenWithTheCells) {
+  Rig rig = in_chunks_of_four();
+  rig.leave(Seat(0), "abcd");
+  rig.pool.evict(Seat(0));
+  rig.pool.take(Seat(0), Tokens(0));
+  for (const char* piece : {"ab", "cd"}) rig.compute(Seat(0), piece);
+  rig.pool.release(Seat(0), true, Micros(1));
+  EXPECT_EQ(rig.match(Seat(0), "abcdefgh").own, Tokens(0));
+  rig.leave(Seat(1), "abcd");
+  rig.pool.drop_everything();
+  EXPECT_EQ(rig.match(Seat(1), "abcdefgh").own, Tokens(0));
+}
+
+TEST(PoolChunks, ComeBackWithAnImage) {
+  Rig rig = in_chunks_of_four();
+  rig.pool.take(Seat(0), Tokens(0));
+  for (const char* piece : {"abcd", "efgh", "ij"}) rig.compute(Seat(0), piece);
+  Image image = rig.pool.image(Seat(0), true);
+  rig.pool.release(Seat(0), false, Micros(1));
+  rig.pool.take(Seat(2), Tokens(0));
+  ASSERT_EQ(rig.pool.restore(Seat(2), std::move(image)), Tokens(10));
+  rig.pool.release(Seat(2), true, Micros(2));
+  EXPECT_EQ(rig.match(Seat(2), "abcdefghijkl").own, Tokens(8));
+}
+
+TEST(PoolChunks, MemoryThatCannotBeCutOffersThemOnlyWhenThereIsNothingElse) {
+  for (MemoryKind kind : {MemoryKind::sliding_window, MemoryKind::recurrent, MemoryKind::hybrid}) {
+    Rig rig = in_chunks_of_four(kind);
+    rig.leave(Seat(0), "abcd");
+    EXPECT_EQ(rig.match(Seat(0), "abcdefgh").own, Tokens(4));
+    rig.pool.take(Seat(0), Tokens(4));
+    rig.compute(Seat(0), "e");
+    rig.pool.release(Seat(0), true, Micros(1));
+    EXPECT_EQ(rig.match(Seat(0), "abcdefgh").own, Tokens(0));
+  }
 }
 
 TEST(PoolTake, KeepsTheBeginningAndDropsTheRest) {

@@ -27,6 +27,21 @@ TEST(Settings, FaultsBetweenSettingsNameTheMend) {
   EXPECT_EQ(fault_of({"--api-prefix", "/llm"}), "");
 }
 
+TEST(Settings, DeterministicImpliesTheSplitLayoutAndRefusesTheOther) {
+  const auto plain = parse({});
+  const auto result = parse({"--deterministic"});
+  ASSERT_TRUE(plain.ok() && result.ok());
+  EXPECT_TRUE(plain->context.kv_unified && !plain->context.deterministic);
+  EXPECT_TRUE(!result->context.kv_unified && result->context.deterministic);
+  EXPECT_EQ(fault_of({"--deterministic", "--no-kv-unified"}), "");
+  EXPECT_EQ(fault_of({"--deterministic", "--kv-unified"}),
+            "--deterministic gives every slot its own cells: leave --kv-unified out, or "
+            "--deterministic");
+  const auto by_variable = parse({"-kvu"}, {{"FERMATA_DETERMINISTIC", "1"}});
+  ASSERT_FALSE(by_variable.ok());
+  EXPECT_EQ(by_variable.error().kind, FaultKind::conflict);
+}
+
 TEST(Settings, ValuesSetByCodeAreCheckedToo) {
   Settings settings;
   settings.server.port = 70000;
