@@ -150,7 +150,7 @@ WaitBound wait_bound(const RigSpec& spec, const engine::EngineLimits& limits) {
   const std::int64_t copies_us = 2 * cells * cost.per_moved_cell_ns / 1000;
   WaitBound out;
   out.rotate_after = spec.scheduler.preempt.rotate_after;
-  out.place = Micros((prompts_us + quantum_us + copies_us + 2 * seats * step_us) * 3 / 2);
+  out.place = Micros((prompts_us + quantum_us + copies_us + 2 * seats * step_us) * 2);
   return out;
 }
 
