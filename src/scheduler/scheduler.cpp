@@ -343,7 +343,7 @@ void Scheduler::remove_finished() {
 
 bool Scheduler::step(const policy::Plan& plan) {
   if (plan.run.empty()) {
-    no_room_in_a_row_ = 0;  // Nobody is there to find none.
+    no_room_in_a_row_ = 0;  // Who found none has left; nobody else must wait for its next step.
     remove_finished();
     return false;
   }

@@ -154,13 +154,15 @@ WaitBound wait_bound(const RigSpec& spec, const engine::EngineLimits& limits) {
   // as far as the batch allows.
   const std::int64_t rows_a_step =
       std::clamp<std::int64_t>(step_us / row_us, 1, limits.batch.value - seats + 1);
-  const std::int64_t prompts_us = cells * (row_us + step_us / rows_a_step);
+  // With fixed shapes replies are computed again one row a step, and a turn is as long as that.
+  const bool fixed = spec.scheduler.deterministic;
+  const std::int64_t prompts_us = cells * (row_us + step_us / (fixed ? 1 : rows_a_step));
   const std::int64_t quantum_us =
-      std::max(spec.scheduler.preempt.quantum.value * step_us, window * row_us);
+      std::max(spec.scheduler.preempt.quantum.value * step_us, window * (fixed ? step_us : row_us));
   const std::int64_t copies_us = 2 * cells * cost.per_moved_cell_ns / 1000;
   WaitBound out;
   out.rotate_after = spec.scheduler.preempt.rotate_after;
-  out.place = Micros((prompts_us + quantum_us + copies_us + 2 * seats * step_us) * 3 / 2);
+  out.place = Micros((prompts_us + quantum_us + copies_us + 2 * seats * step_us) * 2);
   return out;
 }
 

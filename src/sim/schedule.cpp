@@ -159,6 +159,21 @@ class Schedule {
     return out;
   }
 
+  // Who has been parked all the time: a step without room can park again who has just come back.
+  static std::vector<RequestId> still_parked(const scheduler::Status& before,
+                                             const scheduler::Status& after) {
+    std::vector<RequestId> out;
+    for (const scheduler::ParkedStatus& now : after.parked) {
+      const auto is_same = [&](const scheduler::ParkedStatus& then) {
+        return then.request == now.request &&
+               then.swaps + then.recomputes == now.swaps + now.recomputes;
+      };
+      const bool stayed = std::any_of(before.parked.begin(), before.parked.end(), is_same);
+      if (!now.is_queued && stayed) out.push_back(now.request->id);
+    }
+    return out;
+  }
+
   // Of all who are not done and not parked.
   std::int32_t others_priority(const std::vector<WaitWatch::Parked>& parked) const {
     std::int32_t out = std::numeric_limits<std::int32_t>::min();
@@ -173,7 +188,8 @@ class Schedule {
 
   void tick() {
     operate();
-    const std::vector<WaitWatch::Parked> parked = view_parked(rig_.scheduler().status().read());
+    const scheduler::Status before = rig_.scheduler().status().read();
+    const std::vector<WaitWatch::Parked> parked = view_parked(before);
     const std::int32_t others = others_priority(parked);
     const Micros began = rig_.clock().now();
     const scheduler::SchedulerStats& stats = rig_.scheduler().stats();
@@ -181,10 +197,7 @@ class Schedule {
     if (!rig_.tick()) rig_.clock().advance(idle_tick);
     ++ticks_;
     const scheduler::Status after = rig_.scheduler().status().read();
-    std::vector<RequestId> still;
-    for (const scheduler::ParkedStatus& entry : after.parked) {
-      if (!entry.is_queued) still.push_back(entry.request->id);
-    }
+    const std::vector<RequestId> still = still_parked(before, after);
     watch_.tick(parked, others, still, rig_.clock().now() - began);
     if (stats.broken_steps.value() != broken) {
       note_broken(parked, still, stats.resumes.value() - resumes);

@@ -74,7 +74,7 @@ TEST_F(Schedules, FailedSeedsComeInOrder) {
 }
 
 TEST_F(Schedules, EveryMemoryHasItsName) {
-  EXPECT_EQ(memories().size(), 6U);
+  EXPECT_EQ(memories().size(), 10U);
   for (const Memory& memory : memories()) {
     ASSERT_TRUE(memory_from(memory.name).has_value());
     EXPECT_NE(describe_seed(1, {.memory = memory}).find(memory.name), std::string::npos);
