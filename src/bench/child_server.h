@@ -18,6 +18,9 @@ class ChildServer {
   // Runs this binary's `serve` with the arguments on a free port, and returns as soon as it listens
   // (the model may still load; see wait_until_ready). Error: one line.
   static Result<std::unique_ptr<ChildServer>, std::string> start(std::vector<std::string> args);
+  // The same for another program that takes llama-server's flags, ready to answer.
+  static Result<std::unique_ptr<ChildServer>, std::string> start_peer(
+      const std::string& program, const std::vector<std::string>& args);
   ~ChildServer();
   ChildServer(const ChildServer&) = delete;
   ChildServer& operator=(const ChildServer&) = delete;

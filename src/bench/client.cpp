@@ -73,8 +73,23 @@ Result<StreamFigures, std::string> stream_completion(int port, const Json& body,
   return figures;
 }
 
-Result<std::vector<StreamFigures>, std::string> stream_completions(
-    int port, const std::vector<Json>& bodies) {
+bool is_healthy(int port) {
+  asio::io_context io;
+  asio::ip::tcp::socket socket(io);
+  beast::error_code error;
+  socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(port)}, error);
+  if (error) return false;
+  http::request<http::empty_body> request(http::verb::get, "/health", 11);
+  request.set(http::field::host, "127.0.0.1");
+  http::write(socket, request, error);
+  beast::flat_buffer buffer;
+  http::response<http::string_body> response;
+  if (!error) http::read(socket, buffer, response, error);
+  return !error && response.result() == http::status::ok;
+}
+
+std::vector<Result<StreamFigures, std::string>> stream_each(int port,
+                                                            const std::vector<Json>& bodies) {
   std::vector<Result<StreamFigures, std::string>> results(bodies.size(),
                                                           Err(std::string("not run")));
   {
@@ -83,8 +98,13 @@ Result<std::vector<StreamFigures>, std::string> stream_completions(
       threads.emplace_back([&, i] { results[i] = stream_completion(port, bodies[i]); });
     }
   }
+  return results;
+}
+
+Result<std::vector<StreamFigures>, std::string> stream_completions(
+    int port, const std::vector<Json>& bodies) {
   std::vector<StreamFigures> out;
-  for (auto& result : results) {
+  for (auto& result : stream_each(port, bodies)) {
     if (!result) return Err(result.error());
     out.push_back(std::move(*result));
   }

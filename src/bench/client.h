@@ -17,7 +17,13 @@ struct StreamFigures {
   Json last;                            // The final event; null when `stop` came first.
 };
 
-// Several at once, each in a thread of its own. Error: of the first that failed.
+// Whether GET /health answers 200.
+bool is_healthy(int port);
+
+// Several at once, each in a thread of its own.
+std::vector<Result<StreamFigures, std::string>> stream_each(int port,
+                                                            const std::vector<Json>& bodies);
+// The same where all must succeed. Error: of the first that failed.
 Result<std::vector<StreamFigures>, std::string> stream_completions(int port,
                                                                    const std::vector<Json>& bodies);
 

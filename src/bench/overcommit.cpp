@@ -6,6 +6,7 @@
 #include "bench/workloads.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace fermata::bench {
 namespace {
@@ -33,8 +34,9 @@ Outcome outcome_of(const Streams& streams, Micros took, int tokens) {
 struct Contender {
   const char* name;
   Args args;
-  std::vector<double> tokens_per_s;
+  std::vector<double> tokens_per_s = {};
   int complete = 0;
+  const char* program = nullptr;  // Null: this one.
 };
 
 constexpr int streams = 8;
@@ -44,7 +46,9 @@ Result<void, std::string> run_contender(Contender& contender, const std::string&
                                         int threads) {
   Args args = {"-m", model, "-t", std::to_string(threads)};
   args.insert(args.end(), contender.args.begin(), contender.args.end());
-  const auto server = ChildServer::start(args);
+  const auto server = contender.program == nullptr
+                          ? ChildServer::start(args)
+                          : ChildServer::start_peer(contender.program, args);
   if (!server) return Err(server.error());
   if (const auto ready = stream_completion((*server)->port(), plain_request(99, 4)); !ready) {
     return Err(ready.error());
@@ -53,9 +57,14 @@ Result<void, std::string> run_contender(Contender& contender, const std::string&
   for (int s = 0; s < streams; ++s) bodies.push_back(plain_request(s, tokens));
   const SteadyClock clock;
   const Micros began = clock.now();
-  const auto done = stream_completions((*server)->port(), bodies);
-  if (!done) return Err(done.error());
-  const Outcome outcome = outcome_of(*done, clock.now() - began, tokens);
+  Streams done;
+  for (auto& stream : stream_each((*server)->port(), bodies)) {
+    if (stream) done.push_back(std::move(*stream));
+    // Another server may end some of them; ours may not.
+    else if (contender.program == nullptr)
+      return Err(stream.error());
+  }
+  const Outcome outcome = outcome_of(done, clock.now() - began, tokens);
   contender.tokens_per_s.push_back(outcome.tokens_per_s);
   contender.complete += outcome.complete;
   progress("overcommit " + std::string(contender.name) + ": " +
@@ -72,38 +81,51 @@ double ratio_of(const Contender& ours, const Contender& other) {
   return median(ratios);
 }
 
+Json figures_of(const Contender& ours, const Contender& capped, const Contender& careful,
+                const Contender& unlimited) {
+  return {{"workload", "overcommit"},
+          {"ratio", ratio_of(ours, capped)},
+          {"ratio_of", "tokens/s of 8 streams in a pool for 4, over 4 at a time in a large one"},
+          {"over_admission_only", ratio_of(ours, careful)},
+          {"over_unlimited", ratio_of(ours, unlimited)},
+          {"tokens_per_s", median(ours.tokens_per_s)},
+          {"capped_tokens_per_s", median(capped.tokens_per_s)},
+          {"admission_only_tokens_per_s", median(careful.tokens_per_s)},
+          {"unlimited_tokens_per_s", median(unlimited.tokens_per_s)}};
+}
+
 }  // namespace
 
 Result<Json, std::string> run_overcommit(const BenchOptions& options) {
   const auto model = bench_model();
   if (!model) return Err(model.error());
-  Contender ours{"parking", {"-c", "768", "-np", "8"}, {}, 0};
-  Contender capped{"capped at what fits", {"-c", "2048", "-np", "4"}, {}, 0};
-  Contender careful{
-      "admission-only", {"-c", "768", "-np", "8", "--preempt-policy", "admission-only"}, {}, 0};
-  Contender unlimited{"unlimited", {"-c", "2048", "-np", "8"}, {}, 0};
+  Contender ours{"parking", {"-c", "768", "-np", "8"}};
+  Contender capped{"capped at what fits", {"-c", "2048", "-np", "4"}};
+  Contender careful{"admission-only",
+                    {"-c", "768", "-np", "8", "--preempt-policy", "admission-only"}};
+  Contender unlimited{"unlimited", {"-c", "2048", "-np", "8"}};
+  Contender peer{"LLAMA_SERVER", {"-c", "768", "-np", "8", "--kv-unified"}};
+  peer.program = std::getenv("LLAMA_SERVER");
+  std::vector<Contender*> contenders = {&ours, &capped, &careful, &unlimited};
+  if (peer.program != nullptr) contenders.push_back(&peer);
   const int rounds = std::min(options.pairs, 3);
   for (int round = 0; round < rounds; ++round) {
-    for (Contender* contender : {&ours, &capped, &careful, &unlimited}) {
+    for (Contender* contender : contenders) {
       if (auto done = run_contender(*contender, *model, options.threads); !done) {
         return Err(done.error());
       }
     }
   }
-  return Json{
-      {"workload", "overcommit"},
-      {"ratio", ratio_of(ours, capped)},
-      {"ratio_of", "tokens/s of 8 streams in a pool for 4, over 4 at a time in a large one"},
-      {"over_admission_only", ratio_of(ours, careful)},
-      {"over_unlimited", ratio_of(ours, unlimited)},
-      {"complete", ours.complete},
-      {"of", streams * rounds},
-      {"tokens_per_s", median(ours.tokens_per_s)},
-      {"capped_tokens_per_s", median(capped.tokens_per_s)},
-      {"admission_only_tokens_per_s", median(careful.tokens_per_s)},
-      {"unlimited_tokens_per_s", median(unlimited.tokens_per_s)},
-      {"threads", options.threads},
-      {"pairs", rounds}};
+  Json figures = figures_of(ours, capped, careful, unlimited);
+  figures["complete"] = ours.complete;
+  figures["of"] = streams * rounds;
+  if (peer.program != nullptr) {
+    figures["peer_complete"] = peer.complete;
+    if (peer.complete > 0) figures["over_peer"] = ratio_of(ours, peer);
+  }
+  figures["threads"] = options.threads;
+  figures["pairs"] = rounds;
+  return figures;
 }
 
 }  // namespace fermata::bench

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 namespace fermata::policy {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 constexpr double newest = 0.25;
 // Of the time of steps, for mirrors: what a client can notice is far above.
 constexpr double copy_share = 1.0 / 32;
+constexpr std::int32_t samples_max = 16;
 // Rows of the first piece beside decoding streams, before anything has been measured.
 constexpr Tokens first_piece{16};
 
@@ -25,9 +28,13 @@ void learn(double& mean, double value) {
 void Pace::observe(std::int32_t decode_rows, Tokens prefill_rows, Micros took) {
   const auto us = static_cast<double>(std::max<std::int64_t>(took.value, 1));
   const std::size_t slot =
-      std::min(static_cast<std::size_t>(decode_rows), decode_step_us_.size() - 1);
+      std::min(static_cast<std::size_t>(decode_rows), decode_steps_.size() - 1);
   if (prefill_rows == Tokens(0)) {
-    if (decode_rows > 0) learn(decode_step_us_[slot], us);
+    if (decode_rows == 0) return;
+    DecodeStep& step = decode_steps_[slot];
+    if (step.samples == 0) step.us = 0.0;  // A guess is forgotten.
+    learn(step.us, us);
+    step.samples = std::min(step.samples + 1, samples_max);
     return;
   }
   const auto rows = static_cast<double>(prefill_rows.value);
@@ -39,7 +46,7 @@ void Pace::observe(std::int32_t decode_rows, Tokens prefill_rows, Micros took) {
   if (decode == 0.0) {
     // Nobody has decoded alone yet: take what prefill does not explain, or half, as a first guess.
     const double prefill = prefill_row_us_alone_ * rows;
-    learn(decode_step_us_[slot], prefill > 0.0 && prefill < us * 0.9 ? us - prefill : us / 2.0);
+    learn(decode_steps_[slot].us, prefill > 0.0 && prefill < us * 0.9 ? us - prefill : us / 2.0);
     return;
   }
   // Never less than a tenth of the plain share: a step that beat its estimate is luck, not free.
@@ -70,20 +77,36 @@ void Pace::observe_move(Bytes bytes, Micros took) {
   learn(move_mib_us_, static_cast<double>(took.value) / mib);
 }
 
+// Of about so many rows, weighted by how often and how near: while a prompt is computed no step
+// decodes alone, so one odd sample of this very number would stay the truth for long.
+double Pace::decode_us(std::size_t rows) const {
+  const auto away = [rows](std::size_t i) { return i > rows ? i - rows : rows - i; };
+  const std::size_t near = std::max<std::size_t>(rows / 4, 1);
+  double sum = 0.0, weights = 0.0;
+  std::optional<std::size_t> nearest;  // Of all; measured rather than guessed.
+  for (std::size_t i = 0; i < decode_steps_.size(); ++i) {
+    const DecodeStep& step = decode_steps_[i];
+    if (step.us == 0.0) continue;
+    const auto rank = [&](std::size_t at) {
+      return std::pair(decode_steps_[at].samples == 0, away(at));
+    };
+    if (!nearest || rank(i) < rank(*nearest)) nearest = i;
+    if (step.samples == 0 || away(i) > near) continue;
+    const double distance = 1.0 + static_cast<double>(away(i));
+    const double weight = step.samples / (distance * distance);
+    sum += weight * step.us;
+    weights += weight;
+  }
+  if (weights > 0.0) return sum / weights;
+  return nearest ? decode_steps_[*nearest].us : 0.0;
+}
+
 Rates Pace::rates(std::int32_t decode_rows) const {
   const std::size_t want =
-      std::min(static_cast<std::size_t>(std::max(decode_rows, 0)), decode_step_us_.size() - 1);
-  double decode = decode_step_us_[want];
-  // Not measured at this number: the nearest smaller one scaled up is too high for a machine that
-  // is bound by memory; the nearest known one as it is errs by one estimate only.
-  for (std::size_t away = 1; decode == 0.0 && away < decode_step_us_.size(); ++away) {
-    if (want >= away) decode = decode_step_us_[want - away];
-    if (decode == 0.0 && want + away < decode_step_us_.size())
-      decode = decode_step_us_[want + away];
-  }
+      std::min(static_cast<std::size_t>(std::max(decode_rows, 0)), decode_steps_.size() - 1);
   const double row = prefill_row_us_beside_ > 0.0 ? prefill_row_us_beside_ : prefill_row_us_alone_;
   Rates out;
-  out.decode_step = Micros(std::llround(decode));
+  out.decode_step = Micros(std::llround(decode_us(want)));
   out.prefill_per_1k = Micros(std::llround(row * 1000.0));
   out.move_per_mib = Micros(std::llround(move_mib_us_));
   return out;

@@ -23,8 +23,14 @@ class Pace {
   Rates rates(std::int32_t decode_rows) const;
 
  private:
-  // By number of decode rows; 0 µs: never seen. The last entry stands for all larger numbers.
-  std::vector<double> decode_step_us_ = std::vector<double>(257, 0.0);
+  struct DecodeStep {
+    double us = 0.0;           // 0: never seen; without samples a guess.
+    std::int32_t samples = 0;  // Steps without prefill.
+  };
+  double decode_us(std::size_t rows) const;
+
+  // By number of decode rows. The last entry stands for all larger numbers.
+  std::vector<DecodeStep> decode_steps_ = std::vector<DecodeStep>(257);
   double prefill_row_us_alone_ = 0.0;   // In steps of prefill only.
   double prefill_row_us_beside_ = 0.0;  // In steps that decode too.
   double move_mib_us_ = 0.0;

@@ -82,6 +82,25 @@ TEST(Pace, NumberThatWasNeverSeenBorrowsFromTheNearest) {
   EXPECT_EQ(pace.rates(200).decode_step, Micros(300));
 }
 
+// Seven streams beside a long prompt froze for three steps: the only step that seven had decoded
+// alone was an odd one, and nothing could correct it.
+TEST(Pace, OneOddSampleDoesNotOutweighManyOfItsNeighbour) {
+  Pace pace;
+  pace.observe(7, Tokens(0), Micros(60'000));
+  for (int i = 0; i < 40; ++i) pace.observe(8, Tokens(0), Micros(30'000));
+  EXPECT_LT(pace.rates(7).decode_step, Micros(37'000));
+}
+
+TEST(Pace, AGuessIsForgottenAtTheFirstSample) {
+  Pace pace;
+  pace.observe(4, Tokens(10), Micros(90'000));
+  EXPECT_EQ(pace.rates(4).decode_step, Micros(45'000));
+  pace.observe(5, Tokens(0), Micros(20'000));
+  EXPECT_EQ(pace.rates(4).decode_step, Micros(20'000));
+  pace.observe(4, Tokens(0), Micros(19'000));
+  EXPECT_LT(pace.rates(4).decode_step, Micros(20'000));
+}
+
 TEST(Pace, LastNumberStandsForAllLarger) {
   Pace pace;
   pace.observe(10'000, Tokens(0), Micros(700));
