@@ -95,27 +95,24 @@ class ChatFormat final : public ReplyFormat {
               {"created", wall_clock_seconds()},
               {"model", context.model_name},
               {"system_fingerprint", context.build}} {
-    // Every token's chunk is the same but for its text.
+    // Every token's chunk is the same but for its text and probabilities.
     const std::string rest = dump(base_);
     chunk_head_ = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":";
-    chunk_tail_ = "},\"finish_reason\":null}]," + rest.substr(1) + "\n\n";
+    chunk_tail_ = ",\"finish_reason\":null}]," + rest.substr(1) + "\n\n";
   }
 
   void begin(std::string& out) override {
-    append_event(out, dump(chunk({{"role", "assistant"}, {"content", ""}}, nullptr)));
+    append_event(out, chunk(base_, {{"role", "assistant"}, {"content", ""}}, nullptr));
   }
-  void token(const TokenEvent&, std::string_view text, std::string& out) override {
-    if (text.empty()) return;
-    out += chunk_head_;
-    append_quoted(out, text);
-    out += chunk_tail_;
+  void token(const TokenEvent&, const Shown& shown, std::string& out) override {
+    if (!shown.text.empty()) append_content(shown, out);
   }
-  void end(const Outcome& outcome, std::string_view tail, std::string& out) override {
+  void end(const Outcome& outcome, const Shown& tail, std::string& out) override {
     const FinalEvent& final = *outcome.final;
-    if (!tail.empty()) append_event(out, dump(chunk({{"content", tail}}, nullptr)));
-    Json last = chunk(Json::object(), finish_reason_name(final.reason));
+    if (!tail.text.empty() || !tail.probabilities.empty()) append_content(tail, out);
+    Json last = base_;
     if (!usage_) add_figures(last, final);
-    append_event(out, dump(last));
+    append_event(out, chunk(last, Json::object(), finish_reason_name(final.reason)));
     if (usage_) {
       Json extra = base_;
       extra["choices"] = Json::array();
@@ -126,7 +123,7 @@ class ChatFormat final : public ReplyFormat {
     append_event(out, "[DONE]");
   }
   void keepalive(std::string& out) override {
-    append_event(out, dump(chunk(Json::object(), nullptr)));
+    append_event(out, chunk(base_, Json::object(), nullptr));
   }
   std::string whole(const Outcome& outcome) override {
     const FinalEvent& final = *outcome.final;
@@ -135,19 +132,25 @@ class ChatFormat final : public ReplyFormat {
     Json choice = {{"index", 0},
                    {"message", {{"role", "assistant"}, {"content", outcome.text}}},
                    {"finish_reason", finish_reason_name(final.reason)}};
-    out["choices"] = Json::array({choice});
     out["usage"] = usage_json(final.timings, final.prompt_tokens);
     add_figures(out, final);
-    return dump(out);
+    return one_choice(out, choice, outcome.probabilities);
   }
 
  private:
-  Json chunk(const Json& delta, const Json& finish_reason) const {
-    Json out = {
-        {"choices",
-         Json::array({{{"index", 0}, {"delta", delta}, {"finish_reason", finish_reason}}})}};
-    out.update(base_);
-    return out;
+  void append_content(const Shown& shown, std::string& out) const {
+    out += chunk_head_;
+    append_quoted(out, shown.text);
+    out += '}';
+    if (!shown.probabilities.empty()) {
+      out += ",\"logprobs\":{\"content\":";
+      out += shown.probabilities;
+      out += '}';
+    }
+    out += chunk_tail_;
+  }
+  static std::string chunk(const Json& rest, const Json& delta, const Json& finish_reason) {
+    return one_choice(rest, {{"index", 0}, {"delta", delta}, {"finish_reason", finish_reason}}, {});
   }
 
   bool usage_;
@@ -162,9 +165,6 @@ std::unique_ptr<Exchange> chat_completion(const Json& body, const Context& conte
   Request request = read_request(fields, context);
   refuse_unsupported(fields, {{"n", Neutral::one},
                               {"n_cmpl", Neutral::one},
-                              {"n_probs", Neutral::zero},
-                              {"logprobs", Neutral::off},
-                              {"top_logprobs", Neutral::zero},
                               {"tools", Neutral::empty_list},
                               {"functions", Neutral::empty_list},
                               {"lora", Neutral::empty_list},
@@ -174,12 +174,13 @@ std::unique_ptr<Exchange> chat_completion(const Json& body, const Context& conte
                               {"grammar_lazy", Neutral::off},
                               {"grammar_triggers", Neutral::empty_list},
                               {"preserved_tokens", Neutral::empty_list}});
+  GenerationOptions options = read_generation_options(fields, context);
+  options.probabilities = read_chat_probabilities(fields, request.sampling);
   const engine::ChatPrompt prompt = render(body, context);
   request.prompt = context.vocabulary->tokenize(prompt.prompt, true, true);
   request.stop.insert(request.stop.end(), prompt.stop.begin(), prompt.stop.end());
   return launch(context, std::move(request),
-                std::make_unique<ChatFormat>(context, wants_usage(fields)),
-                read_generation_options(fields, context));
+                std::make_unique<ChatFormat>(context, wants_usage(fields)), options);
 }
 
 std::unique_ptr<Exchange> apply_template(const Json& body, const Context& context) {

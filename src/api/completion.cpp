@@ -41,27 +41,37 @@ class NativeFormat final : public ReplyFormat {
       : context_(context), return_tokens_(return_tokens) {}
 
   void begin(std::string&) override {}
-  void token(const TokenEvent& event, std::string_view text, std::string& out) override {
+  void token(const TokenEvent& event, const Shown& shown, std::string& out) override {
     ++n_;
-    if (text.empty() && !return_tokens_) return;
+    if (shown.text.empty() && !return_tokens_) return;
     out += "data: {\"index\":0,\"content\":";
-    append_quoted(out, text);
+    append_quoted(out, shown.text);
     out += ",\"tokens\":[";
     if (return_tokens_) out += std::to_string(raw(event.token));
-    out += "],\"stop\":false,\"tokens_predicted\":" + std::to_string(n_) + "}\n\n";
+    out += "],\"stop\":false,\"tokens_predicted\":" + std::to_string(n_) + '}';
+    add_probabilities(out, shown.probabilities);
+    out += "\n\n";
   }
-  void end(const Outcome& outcome, std::string_view tail, std::string& out) override {
-    append_event(out, dump(final_json(outcome, std::string(tail), {})));
+  void end(const Outcome& outcome, const Shown& tail, std::string& out) override {
+    std::string last = dump(final_json(outcome, std::string(tail.text), {}));
+    add_probabilities(last, tail.probabilities);
+    append_event(out, last);
   }
   void keepalive(std::string& out) override {
     out += R"(data: {"index":0,"content":"","tokens":[],"stop":false})"
            "\n\n";
   }
   std::string whole(const Outcome& outcome) override {
-    return dump(final_json(outcome, outcome.text, outcome.tokens));
+    std::string out = dump(final_json(outcome, outcome.text, outcome.tokens));
+    add_probabilities(out, outcome.probabilities);
+    return out;
   }
 
  private:
+  static void add_probabilities(std::string& out, std::string_view probabilities) {
+    if (!probabilities.empty()) append_member(out, "completion_probabilities", probabilities);
+  }
+
   Json final_json(const Outcome& outcome, const std::string& content,
                   const std::vector<TokenId>& tokens) const {
     const FinalEvent& final = *outcome.final;
@@ -103,16 +113,16 @@ class OpenAiCompletionFormat final : public ReplyFormat {
         created_(wall_clock_seconds()) {}
 
   void begin(std::string&) override {}
-  void token(const TokenEvent&, std::string_view text, std::string& out) override {
-    if (!text.empty()) append_event(out, dump(chunk(std::string(text), nullptr)));
+  void token(const TokenEvent&, const Shown& shown, std::string& out) override {
+    if (!shown.text.empty()) append_event(out, reply(base(), shown, nullptr));
   }
-  void end(const Outcome& outcome, std::string_view tail, std::string& out) override {
+  void end(const Outcome& outcome, const Shown& tail, std::string& out) override {
     const FinalEvent& final = *outcome.final;
-    Json last = chunk(std::string(tail), finish_reason_name(final.reason));
+    Json last = base();
     if (!usage_) add_figures(last, final);
-    append_event(out, dump(last));
+    append_event(out, reply(last, tail, finish_reason_name(final.reason)));
     if (usage_) {
-      Json extra = base("text_completion");
+      Json extra = base();
       extra["choices"] = Json::array();
       extra["usage"] = usage_json(final.timings, final.prompt_tokens);
       add_figures(extra, final);
@@ -120,29 +130,27 @@ class OpenAiCompletionFormat final : public ReplyFormat {
     }
     append_event(out, "[DONE]");
   }
-  void keepalive(std::string& out) override { append_event(out, dump(chunk("", nullptr))); }
+  void keepalive(std::string& out) override { append_event(out, reply(base(), {}, nullptr)); }
   std::string whole(const Outcome& outcome) override {
     const FinalEvent& final = *outcome.final;
-    Json out = chunk(outcome.text, finish_reason_name(final.reason));
+    Json out = base();
     out["usage"] = usage_json(final.timings, final.prompt_tokens);
     add_figures(out, final);
-    return dump(out);
+    return reply(out, {outcome.text, outcome.probabilities}, finish_reason_name(final.reason));
   }
 
  private:
-  Json base(const char* object) const {
+  Json base() const {
     return {{"id", id_},
-            {"object", object},
+            {"object", "text_completion"},
             {"created", created_},
             {"model", context_.model_name},
             {"system_fingerprint", context_.build}};
   }
-  Json chunk(const std::string& text, const Json& finish_reason) const {
-    Json out = base("text_completion");
-    Json choice = {
-        {"text", text}, {"index", 0}, {"logprobs", nullptr}, {"finish_reason", finish_reason}};
-    out["choices"] = Json::array({choice});
-    return out;
+  static std::string reply(const Json& rest, const Shown& shown, const Json& finish_reason) {
+    Json choice = {{"text", shown.text}, {"index", 0}, {"finish_reason", finish_reason}};
+    if (shown.probabilities.empty()) choice["logprobs"] = nullptr;
+    return one_choice(rest, choice, shown.probabilities);
   }
 
   const Context& context_;
@@ -168,8 +176,6 @@ std::unique_ptr<Exchange> complete(const Json& body, const Context& context,
   refuse_unsupported(fields, {{"n", Neutral::one},
                               {"n_cmpl", Neutral::one},
                               {"best_of", Neutral::one},
-                              {"n_probs", Neutral::zero},
-                              {"logprobs", Neutral::zero},
                               {"echo", Neutral::off},
                               {"suffix", Neutral::empty_text},
                               {"lora", Neutral::empty_list},
@@ -181,8 +187,9 @@ std::unique_ptr<Exchange> complete(const Json& body, const Context& context,
                               {"grammar_triggers", Neutral::empty_list},
                               {"preserved_tokens", Neutral::empty_list}});
   request.prompt = read_prompt(*prompt, *context.vocabulary, "prompt");
-  return launch(context, std::move(request), std::move(format),
-                read_generation_options(fields, context));
+  GenerationOptions options = read_generation_options(fields, context);
+  options.probabilities = read_completion_probabilities(fields, request.sampling);
+  return launch(context, std::move(request), std::move(format), options);
 }
 
 }  // namespace

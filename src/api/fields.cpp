@@ -92,6 +92,14 @@ void append_quoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
+void append_member(std::string& out, std::string_view name, std::string_view json) {
+  out.back() = ',';
+  append_quoted(out, name);
+  out += ':';
+  out += json;
+  out += '}';
+}
+
 const Json* Fields::find(std::string_view name) const {
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;

@@ -28,6 +28,9 @@ std::string dump(const Json& json);
 // `text` as a quoted JSON string. REQUIRES: valid UTF-8.
 void append_quoted(std::string& out, std::string_view text);
 
+// Adds a member to the object that `out` ends with, which has one already. `json` is its value.
+void append_member(std::string& out, std::string_view name, std::string_view json);
+
 // Reads one object; outlived by it.
 class Fields {
  public:

@@ -13,11 +13,13 @@ class GenerationExchange final : public Exchange {
  public:
   GenerationExchange(std::shared_ptr<const Request> request,
                      std::shared_ptr<scheduler::EventChannel> channel,
-                     std::unique_ptr<ReplyFormat> format, const GenerationOptions& options)
+                     const engine::Vocabulary& vocabulary, std::unique_ptr<ReplyFormat> format,
+                     const GenerationOptions& options)
       : request_(std::move(request)),
         channel_(std::move(channel)),
         format_(std::move(format)),
-        options_(options) {
+        options_(options),
+        probabilities_(vocabulary, options.probabilities) {
     if (options_.ping_chunks) {
       format_->keepalive(ping_);
     } else {
@@ -79,7 +81,11 @@ class GenerationExchange final : public Exchange {
     const std::string text = cutter_.feed(event.text);
     outcome_.text += text;
     outcome_.tokens.push_back(event.token);
-    if (options_.stream) format_->token(event, text, out);
+    probabilities_.add(event);
+    if (!options_.stream) return;
+    // They wait for the text: a character may take several tokens.
+    const std::string probabilities = text.empty() ? std::string() : probabilities_.take();
+    format_->token(event, {text, probabilities}, out);
   }
 
   void take_final(const FinalEvent& final, Piece& piece) {
@@ -91,11 +97,14 @@ class GenerationExchange final : public Exchange {
     std::string tail = cutter_.feed(final.text);
     tail += cutter_.flush();
     outcome_.text += tail;
+    probabilities_.end(final);
+    std::string probabilities = probabilities_.take();
     outcome_.request = request_.get();
     outcome_.final = &final;
     if (options_.stream) {
-      format_->end(outcome_, tail, piece.body);
+      format_->end(outcome_, {tail, probabilities}, piece.body);
     } else {
+      outcome_.probabilities = std::move(probabilities);
       piece.head = Head{};
       piece.body = format_->whole(outcome_);
     }
@@ -117,6 +126,7 @@ class GenerationExchange final : public Exchange {
   scheduler::EventChannel::Taken taken_;
   Utf8Cutter cutter_;
   Outcome outcome_;
+  Probabilities probabilities_;
   bool head_sent_ = false;
   bool parked_ = false;
   bool done_ = false;
@@ -131,10 +141,21 @@ double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
 
 std::unique_ptr<Exchange> generation_exchange(std::shared_ptr<const Request> request,
                                               std::shared_ptr<scheduler::EventChannel> channel,
+                                              const engine::Vocabulary& vocabulary,
                                               std::unique_ptr<ReplyFormat> format,
                                               const GenerationOptions& options) {
-  return std::make_unique<GenerationExchange>(std::move(request), std::move(channel),
+  return std::make_unique<GenerationExchange>(std::move(request), std::move(channel), vocabulary,
                                               std::move(format), options);
+}
+
+std::string one_choice(const Json& reply, const Json& choice, std::string_view probabilities) {
+  std::string text = dump(choice);
+  if (!probabilities.empty()) {
+    append_member(text, "logprobs", "{\"content\":" + std::string(probabilities) + '}');
+  }
+  std::string out = dump(reply);
+  append_member(out, "choices", '[' + text + ']');
+  return out;
 }
 
 void append_event(std::string& out, std::string_view json) {

@@ -4,6 +4,7 @@
 #include "api/context.h"
 #include "api/exchange.h"
 #include "api/fields.h"
+#include "api/probabilities.h"
 #include "core/events.h"
 #include "core/request.h"
 
@@ -20,6 +21,13 @@ struct Outcome {
   const FinalEvent* final = nullptr;
   std::string text;  // The whole reply, valid UTF-8.
   std::vector<TokenId> tokens;
+  std::string probabilities;  // As in Shown; of a reply that is not streamed.
+};
+
+// What a piece of a streamed reply shows.
+struct Shown {
+  std::string_view text;           // Valid UTF-8; may be empty.
+  std::string_view probabilities;  // A JSON array of tokens, see Probabilities; empty: none.
 };
 
 // How one API words a reply. Called on an I/O thread, one call at a time.
@@ -28,10 +36,10 @@ class ReplyFormat {
   virtual ~ReplyFormat() = default;
   // Stream: what comes before the first token, if anything.
   virtual void begin(std::string& out) = 0;
-  // Stream: a token with the text it released, which may be empty.
-  virtual void token(const TokenEvent& event, std::string_view text, std::string& out) = 0;
-  // Stream: the end. `tail` is text that no token event carried; outcome.text includes it.
-  virtual void end(const Outcome& outcome, std::string_view tail, std::string& out) = 0;
+  // Stream: a token with what it released; without text there are no probabilities either.
+  virtual void token(const TokenEvent& event, const Shown& shown, std::string& out) = 0;
+  // Stream: the end. `tail` is what no token event carried; outcome.text includes its text.
+  virtual void end(const Outcome& outcome, const Shown& tail, std::string& out) = 0;
   // Stream: a chunk that adds nothing, to show that the reply goes on.
   virtual void keepalive(std::string& out) = 0;
   // The one JSON body of a reply that is not streamed.
@@ -42,13 +50,18 @@ struct GenerationOptions {
   bool stream = false;
   int ping_interval_s = 30;  // Below 1: none.
   bool ping_chunks = false;  // A ping is a chunk of the flavour, not a comment.
+  ProbabilityOptions probabilities;
 };
 
 // Takes over a submitted request.
 std::unique_ptr<Exchange> generation_exchange(std::shared_ptr<const Request> request,
                                               std::shared_ptr<scheduler::EventChannel> channel,
+                                              const engine::Vocabulary& vocabulary,
                                               std::unique_ptr<ReplyFormat> format,
                                               const GenerationOptions& options);
+
+// OpenAI's reply with its one choice, which shows the probabilities where there are any.
+std::string one_choice(const Json& reply, const Json& choice, std::string_view probabilities);
 
 // "data: {json}\n\n"
 void append_event(std::string& out, std::string_view json);

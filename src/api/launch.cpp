@@ -149,7 +149,7 @@ std::unique_ptr<Exchange> launch(const Context& context, Request request,
                      .message = "the server is shutting down",
                      .retry_after_s = 1};
   }
-  return generation_exchange(shared, channel, std::move(format), options);
+  return generation_exchange(shared, channel, *context.vocabulary, std::move(format), options);
 }
 
 }  // namespace fermata::api

@@ -22,8 +22,6 @@ struct IntField {
 constexpr float huge = 1e9F;
 constexpr float penalty_max = 100.0F;
 constexpr std::int64_t int_max = std::numeric_limits<std::int32_t>::max();
-// More would make every token event larger than most replies.
-constexpr std::int64_t n_probs_max = 1000;
 constexpr std::size_t list_entries_max = 4096;
 
 constexpr auto float_fields = std::to_array<FloatField>({

@@ -6,7 +6,12 @@
 #include "api/fields.h"
 #include "core/sampling_params.h"
 
+#include <cstdint>
+
 namespace fermata::api {
+
+// More would make every token event larger than most replies.
+inline constexpr std::int64_t n_probs_max = 1000;
 
 // The server's own defaults as parameters.
 SamplingParams default_sampling(const settings::SamplingSettings& settings);

@@ -1,6 +1,5 @@
 """--deterministic: every reply has the bytes of the same request alone on a fresh server, whatever
-is parked, cancelled or computed beside it. Log-probabilities are compared bit for bit in
-tests/conformance/deterministic_test.cpp."""
+is parked, cancelled or computed beside it; log-probabilities to the last bit."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -29,7 +28,7 @@ def bodies() -> list[dict[str, Any]]:
     """Eight requests of all sorts."""
     long = {"n_predict": 120, "ignore_eos": True}
     chat = "<|im_start|>user\nCount from 1 to 40.<|im_end|>\n<|im_start|>assistant\n"
-    return [{"return_tokens": True, "seed": 7} | body for body in [
+    return [{"return_tokens": True, "seed": 7, "n_probs": 5} | body for body in [
         {"prompt": tokens(1, 150), "temperature": 0} | long,
         {"prompt": tokens(2, 33), "temperature": 1.0} | long,
         {"prompt": tokens(3, 16), "temperature": 1.5, "top_k": 0} | long,
@@ -42,7 +41,8 @@ def bodies() -> list[dict[str, Any]]:
 
 def bytes_of(reply: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(reply[name] for name in ("content", "tokens", "stop_type", "stopping_word",
-                                          "tokens_predicted", "truncated"))
+                                          "tokens_predicted", "truncated",
+                                          "completion_probabilities"))
 
 
 def alone(body: dict[str, Any], *args: str, model: Path = TINY) -> tuple[Any, ...]:
@@ -74,6 +74,8 @@ def test_the_requests_are_what_they_should_be(solo: list[tuple[Any, ...]]) -> No
     assert solo[4][2:4] == ("word", "31") and solo[4][0].endswith("30, ")
     assert solo[6][0] == EMOJI
     assert [len(reply[1]) for reply in solo[:3]] == [120] * 3
+    assert [len(reply[6]) for reply in solo[:3]] == [120] * 3
+    assert all(len(entry["top_logprobs"]) == 5 for entry in solo[2][6])
 
 
 @pytest.mark.parametrize("budget", ["-1", "1", "0"])
@@ -91,6 +93,8 @@ def test_eight_at_once_have_the_bytes_of_their_solo_runs(
     events = list(parse_sse(late.iter_content(chunk_size=None)))
     assert "".join(event["content"] for event in events) == solo[1][0]
     assert [token for event in events for token in event["tokens"]] == solo[1][1]
+    assert [entry for event in events
+            for entry in event.get("completion_probabilities", [])] == solo[1][6]
     for reply, expected in zip(replies, solo, strict=True):
         assert bytes_of(reply) == expected
         assert reply["fermata"]["parks"] > 0
@@ -109,7 +113,7 @@ def test_eight_at_once_have_the_bytes_of_their_solo_runs(
 def test_every_memory_has_the_bytes_of_its_solo_run(
         start: Callable[..., Server], random_model: Callable[[str], Path], kind: str) -> None:
     wanted = [{"prompt": tokens(i, 30 + i * 60), "n_predict": 60, "ignore_eos": True, "seed": i,
-               "temperature": 1.0, "return_tokens": True} for i in range(5)]
+               "temperature": 1.0, "return_tokens": True, "n_probs": 5} for i in range(5)]
     model = random_model(kind)
     expected = [alone(body, model=model) for body in wanted]
     for budget in ("-1", "0"):
@@ -137,7 +141,7 @@ def test_recomputing_changes_no_byte(start: Callable[..., Server], every: str,
 def test_two_threads(start: Callable[..., Server]) -> None:
     """Short: two threads wait for each other, which takes long beside a busy process."""
     wanted = [{"prompt": tokens(i, 40), "n_predict": 20, "ignore_eos": True, "temperature": 0,
-               "return_tokens": True} for i in range(3)]
+               "return_tokens": True, "n_probs": 5} for i in range(3)]
     expected = [alone(body, "-t", "2") for body in wanted]
     server = start(*FLAGS, "-t", "2", "--preempt-every", "8", "--preempt-ram", "0")
     with ThreadPoolExecutor(3) as pool:

@@ -113,14 +113,14 @@ def test_clients_that_count_at_once_all_count_right(start: Callable[..., Server]
 @pytest.mark.parametrize("every", ["1", "3", "7", "50", "200"])
 def test_forced_parks_change_no_byte(start: Callable[..., Server], every: str) -> None:
     body = {"prompt": [310 + i % 50 for i in range(60)], "n_predict": 230, "ignore_eos": True,
-            "temperature": 1.0, "seed": 11, "n_probs": 0, "return_tokens": True,
+            "temperature": 1.0, "seed": 11, "n_probs": 5, "return_tokens": True,
             "cache_prompt": False}
     plain = start("-c", "2048", "-np", "2").complete(**body)
     server = start("-c", "2048", "-np", "2", "--metrics", env={"FERMATA_PREEMPT_EVERY": every})
     wait_until(lambda: any("preempt-every" in line for line in server.errors), "the warning")
     reply = server.complete(**body)
-    assert reply["tokens"] == plain["tokens"]
-    assert reply["content"] == plain["content"]
+    for name in ("tokens", "content", "completion_probabilities"):
+        assert reply[name] == plain[name]
     assert reply["fermata"]["parks"] == (230 - 1) // int(every)
     assert reply["fermata"]["exactness"] == "exact"
     check_nothing_is_left(server)
