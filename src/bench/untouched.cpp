@@ -68,10 +68,11 @@ Result<Json, std::string> run_untouched(const BenchOptions& options) {
   std::size_t parks = 0;
   const int rounds = std::min(options.pairs, 3);
   for (int round = 0; round < rounds; ++round) {
-    // Cells for about half of them; and as many at a time in a pool that is never full.
-    const auto moving = run_beside(options, {"-c", "768", "-np", "7"});
+    // Cells for about three of them, of which five come in; and five in a pool that is never full.
+    const auto moving = run_beside(options, {"-c", "512", "-np", "7"});
     if (!moving) return Err(moving.error());
-    const auto still = run_beside(options, {"-c", "2048", "-np", "4"});
+    if (moving->parks == 0) return Err(std::string("nobody was parked"));
+    const auto still = run_beside(options, {"-c", "2048", "-np", "5"});
     if (!still) return Err(still.error());
     progress("untouched: p99 gap " + std::to_string(moving->p99_ms) + " ms beside " +
              std::to_string(moving->parks) + " parks, undisturbed " +
