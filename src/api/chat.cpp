@@ -97,23 +97,25 @@ class ChatFormat final : public ReplyFormat {
               {"system_fingerprint", context.build}} {
     // Every token's chunk is the same but for its text and probabilities.
     const std::string rest = dump(base_);
-    chunk_head_ = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":";
     chunk_tail_ = ",\"finish_reason\":null}]," + rest.substr(1) + "\n\n";
   }
 
-  void begin(std::string& out) override {
-    append_event(out, chunk(base_, {{"role", "assistant"}, {"content", ""}}, nullptr));
+  void begin(std::size_t i, std::string& out) override {
+    append_event(out, chunk(base_, i, {{"role", "assistant"}, {"content", ""}}, nullptr));
   }
-  void token(const TokenEvent&, const Shown& shown, std::string& out) override {
-    if (!shown.text.empty()) append_content(shown, out);
+  void token(std::size_t i, const TokenEvent&, const Shown& shown, std::string& out) override {
+    if (!shown.text.empty()) append_content(i, shown, out);
   }
   void end(const Outcome& outcome, const Shown& tail, std::string& out) override {
-    const FinalEvent& final = *outcome.final;
-    if (!tail.text.empty() || !tail.probabilities.empty()) append_content(tail, out);
+    const std::size_t i = outcome.index;
+    if (!tail.text.empty() || !tail.probabilities.empty()) append_content(i, tail, out);
     Json last = base_;
-    if (!usage_) add_figures(last, final);
-    append_event(out, chunk(last, Json::object(), finish_reason_name(final.reason)));
+    if (!usage_) add_figures(last, outcome.final);
+    append_event(out, chunk(last, i, Json::object(), finish_reason_name(outcome.final.reason)));
+  }
+  void close(std::span<const Outcome> choices, std::string& out) override {
     if (usage_) {
+      const FinalEvent final = total(choices);
       Json extra = base_;
       extra["choices"] = Json::array();
       extra["usage"] = usage_json(final.timings, final.prompt_tokens);
@@ -123,23 +125,29 @@ class ChatFormat final : public ReplyFormat {
     append_event(out, "[DONE]");
   }
   void keepalive(std::string& out) override {
-    append_event(out, chunk(base_, Json::object(), nullptr));
+    append_event(out, chunk(base_, 0, Json::object(), nullptr));
   }
-  std::string whole(const Outcome& outcome) override {
-    const FinalEvent& final = *outcome.final;
+  std::string whole(std::span<const Outcome> choices) override {
+    const FinalEvent final = total(choices);
     Json out = base_;
     out["object"] = "chat.completion";
-    Json choice = {{"index", 0},
-                   {"message", {{"role", "assistant"}, {"content", outcome.text}}},
-                   {"finish_reason", finish_reason_name(final.reason)}};
     out["usage"] = usage_json(final.timings, final.prompt_tokens);
     add_figures(out, final);
-    return one_choice(out, choice, outcome.probabilities);
+    std::string texts;
+    for (const Outcome& choice : choices) {
+      if (!texts.empty()) texts += ',';
+      texts += choice_text({{"index", choice.index},
+                            {"message", {{"role", "assistant"}, {"content", choice.text}}},
+                            {"finish_reason", finish_reason_name(choice.final.reason)}},
+                           choice.probabilities);
+    }
+    return with_choices(out, texts);
   }
 
  private:
-  void append_content(const Shown& shown, std::string& out) const {
-    out += chunk_head_;
+  void append_content(std::size_t i, const Shown& shown, std::string& out) const {
+    out += "data: {\"choices\":[{\"index\":" + std::to_string(i);
+    out += ",\"delta\":{\"content\":";
     append_quoted(out, shown.text);
     out += '}';
     if (!shown.probabilities.empty()) {
@@ -149,13 +157,15 @@ class ChatFormat final : public ReplyFormat {
     }
     out += chunk_tail_;
   }
-  static std::string chunk(const Json& rest, const Json& delta, const Json& finish_reason) {
-    return one_choice(rest, {{"index", 0}, {"delta", delta}, {"finish_reason", finish_reason}}, {});
+  static std::string chunk(const Json& rest, std::size_t i, const Json& delta,
+                           const Json& finish_reason) {
+    const Json choice = {{"index", i}, {"delta", delta}, {"finish_reason", finish_reason}};
+    return with_choices(rest, dump(choice));
   }
 
   bool usage_;
   Json base_;
-  std::string chunk_head_, chunk_tail_;
+  std::string chunk_tail_;
 };
 
 }  // namespace
@@ -163,9 +173,7 @@ class ChatFormat final : public ReplyFormat {
 std::unique_ptr<Exchange> chat_completion(const Json& body, const Context& context) {
   const Fields fields(body);
   Request request = read_request(fields, context);
-  refuse_unsupported(fields, {{"n", Neutral::one},
-                              {"n_cmpl", Neutral::one},
-                              {"tools", Neutral::empty_list},
+  refuse_unsupported(fields, {{"tools", Neutral::empty_list},
                               {"functions", Neutral::empty_list},
                               {"lora", Neutral::empty_list},
                               {"response_format", Neutral::text_type},
@@ -179,7 +187,7 @@ std::unique_ptr<Exchange> chat_completion(const Json& body, const Context& conte
   const engine::ChatPrompt prompt = render(body, context);
   request.prompt = context.vocabulary->tokenize(prompt.prompt, true, true);
   request.stop.insert(request.stop.end(), prompt.stop.begin(), prompt.stop.end());
-  return launch(context, std::move(request),
+  return launch(context, std::move(request), read_choices(fields, context),
                 std::make_unique<ChatFormat>(context, wants_usage(fields)), options);
 }
 

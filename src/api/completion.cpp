@@ -7,6 +7,7 @@
 #include "base/random.h"
 
 #include <algorithm>
+#include <array>
 
 namespace fermata::api {
 namespace {
@@ -40,15 +41,16 @@ class NativeFormat final : public ReplyFormat {
   NativeFormat(const Context& context, bool return_tokens)
       : context_(context), return_tokens_(return_tokens) {}
 
-  void begin(std::string&) override {}
-  void token(const TokenEvent& event, const Shown& shown, std::string& out) override {
-    ++n_;
+  void begin(std::size_t, std::string&) override {}
+  void token(std::size_t i, const TokenEvent& event, const Shown& shown,
+             std::string& out) override {
+    const std::int64_t n = ++n_[i];
     if (shown.text.empty() && !return_tokens_) return;
-    out += "data: {\"index\":0,\"content\":";
+    out += "data: {\"index\":" + std::to_string(i) + ",\"content\":";
     append_quoted(out, shown.text);
     out += ",\"tokens\":[";
     if (return_tokens_) out += std::to_string(raw(event.token));
-    out += "],\"stop\":false,\"tokens_predicted\":" + std::to_string(n_) + '}';
+    out += "],\"stop\":false,\"tokens_predicted\":" + std::to_string(n) + '}';
     add_probabilities(out, shown.probabilities);
     out += "\n\n";
   }
@@ -57,14 +59,20 @@ class NativeFormat final : public ReplyFormat {
     add_probabilities(last, tail.probabilities);
     append_event(out, last);
   }
+  void close(std::span<const Outcome>, std::string&) override {}
   void keepalive(std::string& out) override {
     out += R"(data: {"index":0,"content":"","tokens":[],"stop":false})"
            "\n\n";
   }
-  std::string whole(const Outcome& outcome) override {
-    std::string out = dump(final_json(outcome, outcome.text, outcome.tokens));
-    add_probabilities(out, outcome.probabilities);
-    return out;
+  // Several choices as a list of replies, like llama-server.
+  std::string whole(std::span<const Outcome> choices) override {
+    std::string out;
+    for (const Outcome& choice : choices) {
+      std::string one = dump(final_json(choice, choice.text, choice.tokens));
+      add_probabilities(one, choice.probabilities);
+      out += (out.empty() ? "" : ",") + one;
+    }
+    return choices.size() == 1 ? out : '[' + out + ']';
   }
 
  private:
@@ -74,13 +82,13 @@ class NativeFormat final : public ReplyFormat {
 
   Json final_json(const Outcome& outcome, const std::string& content,
                   const std::vector<TokenId>& tokens) const {
-    const FinalEvent& final = *outcome.final;
+    const FinalEvent& final = outcome.final;
     const Request& request = *outcome.request;
     const Timings& timings = final.timings;
     Json settings = sampling_json(request.sampling);
     settings["n_predict"] = request.max_tokens.value;
     settings["stop"] = request.stop;
-    return {{"index", 0},
+    return {{"index", outcome.index},
             {"content", content},
             {"tokens", return_tokens_ ? raw_tokens(tokens) : Json::array()},
             {"id_slot", seat_number(final)},
@@ -101,7 +109,7 @@ class NativeFormat final : public ReplyFormat {
 
   const Context& context_;
   bool return_tokens_;
-  std::int64_t n_ = 0;
+  std::array<std::int64_t, choices_max> n_{};  // Tokens so far, by choice.
 };
 
 class OpenAiCompletionFormat final : public ReplyFormat {
@@ -112,16 +120,19 @@ class OpenAiCompletionFormat final : public ReplyFormat {
         id_("cmpl-" + random_alphanumeric(32)),
         created_(wall_clock_seconds()) {}
 
-  void begin(std::string&) override {}
-  void token(const TokenEvent&, const Shown& shown, std::string& out) override {
-    if (!shown.text.empty()) append_event(out, reply(base(), shown, nullptr));
+  void begin(std::size_t, std::string&) override {}
+  void token(std::size_t i, const TokenEvent&, const Shown& shown, std::string& out) override {
+    if (!shown.text.empty()) append_event(out, with_choices(base(), choice(i, shown, nullptr)));
   }
   void end(const Outcome& outcome, const Shown& tail, std::string& out) override {
-    const FinalEvent& final = *outcome.final;
     Json last = base();
-    if (!usage_) add_figures(last, final);
-    append_event(out, reply(last, tail, finish_reason_name(final.reason)));
+    if (!usage_) add_figures(last, outcome.final);
+    const std::string_view reason = finish_reason_name(outcome.final.reason);
+    append_event(out, with_choices(last, choice(outcome.index, tail, reason)));
+  }
+  void close(std::span<const Outcome> choices, std::string& out) override {
     if (usage_) {
+      const FinalEvent final = total(choices);
       Json extra = base();
       extra["choices"] = Json::array();
       extra["usage"] = usage_json(final.timings, final.prompt_tokens);
@@ -130,13 +141,21 @@ class OpenAiCompletionFormat final : public ReplyFormat {
     }
     append_event(out, "[DONE]");
   }
-  void keepalive(std::string& out) override { append_event(out, reply(base(), {}, nullptr)); }
-  std::string whole(const Outcome& outcome) override {
-    const FinalEvent& final = *outcome.final;
+  void keepalive(std::string& out) override {
+    append_event(out, with_choices(base(), choice(0, {}, nullptr)));
+  }
+  std::string whole(std::span<const Outcome> choices) override {
+    const FinalEvent final = total(choices);
     Json out = base();
     out["usage"] = usage_json(final.timings, final.prompt_tokens);
     add_figures(out, final);
-    return reply(out, {outcome.text, outcome.probabilities}, finish_reason_name(final.reason));
+    std::string texts;
+    for (const Outcome& one : choices) {
+      if (!texts.empty()) texts += ',';
+      texts +=
+          choice(one.index, {one.text, one.probabilities}, finish_reason_name(one.final.reason));
+    }
+    return with_choices(out, texts);
   }
 
  private:
@@ -147,10 +166,10 @@ class OpenAiCompletionFormat final : public ReplyFormat {
             {"model", context_.model_name},
             {"system_fingerprint", context_.build}};
   }
-  static std::string reply(const Json& rest, const Shown& shown, const Json& finish_reason) {
-    Json choice = {{"text", shown.text}, {"index", 0}, {"finish_reason", finish_reason}};
-    if (shown.probabilities.empty()) choice["logprobs"] = nullptr;
-    return one_choice(rest, choice, shown.probabilities);
+  static std::string choice(std::size_t i, const Shown& shown, const Json& finish_reason) {
+    Json out = {{"text", shown.text}, {"index", i}, {"finish_reason", finish_reason}};
+    if (shown.probabilities.empty()) out["logprobs"] = nullptr;
+    return choice_text(out, shown.probabilities);
   }
 
   const Context& context_;
@@ -173,9 +192,7 @@ std::unique_ptr<Exchange> complete(const Json& body, const Context& context,
   const Json* prompt = fields.find("prompt");
   if (prompt == nullptr) throw bad_request("prompt: is missing");
   Request request = read_request(fields, context);
-  refuse_unsupported(fields, {{"n", Neutral::one},
-                              {"n_cmpl", Neutral::one},
-                              {"best_of", Neutral::one},
+  refuse_unsupported(fields, {{"best_of", Neutral::one},
                               {"echo", Neutral::off},
                               {"suffix", Neutral::empty_text},
                               {"lora", Neutral::empty_list},
@@ -189,7 +206,8 @@ std::unique_ptr<Exchange> complete(const Json& body, const Context& context,
   request.prompt = read_prompt(*prompt, *context.vocabulary, "prompt");
   GenerationOptions options = read_generation_options(fields, context);
   options.probabilities = read_completion_probabilities(fields, request.sampling);
-  return launch(context, std::move(request), std::move(format), options);
+  return launch(context, std::move(request), read_choices(fields, context), std::move(format),
+                options);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "api/error.h"
 #include "core/utf8.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -11,15 +12,12 @@ namespace {
 
 class GenerationExchange final : public Exchange {
  public:
-  GenerationExchange(std::shared_ptr<const Request> request,
-                     std::shared_ptr<scheduler::EventChannel> channel,
-                     const engine::Vocabulary& vocabulary, std::unique_ptr<ReplyFormat> format,
-                     const GenerationOptions& options)
-      : request_(std::move(request)),
-        channel_(std::move(channel)),
-        format_(std::move(format)),
-        options_(options),
-        probabilities_(vocabulary, options.probabilities) {
+  GenerationExchange(std::vector<Started> started, const engine::Vocabulary& vocabulary,
+                     std::unique_ptr<ReplyFormat> format, const GenerationOptions& options)
+      : format_(std::move(format)), options_(options), outcomes_(started.size()) {
+    for (Started& one : started) {
+      choices_.push_back({std::move(one), {}, Probabilities(vocabulary, options.probabilities)});
+    }
     if (options_.ping_chunks) {
       format_->keepalive(ping_);
     } else {
@@ -27,9 +25,7 @@ class GenerationExchange final : public Exchange {
     }
   }
 
-  ~GenerationExchange() override {
-    if (!done_) channel_->abandon();
-  }
+  ~GenerationExchange() override { abandon(); }
   GenerationExchange(const GenerationExchange&) = delete;
   GenerationExchange& operator=(const GenerationExchange&) = delete;
 
@@ -41,76 +37,106 @@ class GenerationExchange final : public Exchange {
       // head goes out at once and the client sees that it is served.
       head_sent_ = true;
       piece.head = Head{.content_type = "text/event-stream", .headers = {}, .stream = true};
-      format_->begin(piece.body);
+      for (std::size_t i = 0; i < choices_.size(); ++i) format_->begin(i, piece.body);
     }
-    channel_->take(taken_);
-    take_events(piece.body);
-    if (taken_.final) take_final(*taken_.final, piece);
+    for (std::size_t i = 0; i < choices_.size() && !done_; ++i) {
+      if (choices_[i].done) continue;
+      choices_[i].started.channel->take(taken_);
+      take_events(i, piece.body);
+      if (taken_.final) take_final(i, piece);
+    }
     return piece;
   }
 
   void wake_with(std::function<void()> wake) override {
     // A reply that is not streamed has nothing to send before its end: fewer, larger turns.
-    channel_->wake_with(std::move(wake), options_.stream ? 1 : tokens_per_turn);
+    const std::size_t tokens = options_.stream ? 1 : tokens_per_turn;
+    for (Choice& choice : choices_) choice.started.channel->wake_with(wake, tokens);
   }
   std::string_view ping() const override { return ping_; }
   int ping_interval_seconds() const override {
     if (!options_.stream) return 0;
-    return parked_ ? parked_ping_interval_s : options_.ping_interval_s;
+    return parked_ > 0 ? parked_ping_interval_s : options_.ping_interval_s;
   }
 
  private:
   static constexpr std::size_t tokens_per_turn = 64;
   static constexpr int parked_ping_interval_s = 2;
 
+  struct Choice {
+    Started started;
+    Utf8Cutter cutter;
+    Probabilities probabilities;
+    bool done = false;
+  };
+
+  void abandon() {
+    for (Choice& choice : choices_) {
+      if (!std::exchange(choice.done, true)) choice.started.channel->abandon();
+    }
+  }
+
   // Tokens, with the notices that came between them.
-  void take_events(std::string& out) {
+  void take_events(std::size_t i, std::string& out) {
     std::size_t next = 0;
     const auto take_until = [&](std::size_t end) {
-      for (; next < end; ++next) take_token(taken_.tokens[next], out);
+      for (; next < end; ++next) take_token(i, taken_.tokens[next], out);
     };
     for (const Notice& notice : taken_.notices) {
       take_until(notice.after);
-      parked_ = notice.kind == NoticeKind::preempted;
-      if (options_.stream) out += parked_ ? ": preempted\n\n" : ": resumed\n\n";
+      const bool leaves = notice.kind == NoticeKind::preempted;
+      parked_ += leaves ? 1 : -1;
+      // Of several choices that wait, one notice.
+      if (!options_.stream || parked_ != (leaves ? 1 : 0)) continue;
+      out += leaves ? ": preempted\n\n" : ": resumed\n\n";
     }
     take_until(taken_.tokens.size());
   }
 
-  void take_token(const TokenEvent& event, std::string& out) {
-    const std::string text = cutter_.feed(event.text);
-    outcome_.text += text;
-    outcome_.tokens.push_back(event.token);
-    probabilities_.add(event);
+  void take_token(std::size_t i, const TokenEvent& event, std::string& out) {
+    Choice& choice = choices_[i];
+    const std::string text = choice.cutter.feed(event.text);
+    outcomes_[i].text += text;
+    outcomes_[i].tokens.push_back(event.token);
+    choice.probabilities.add(event);
     if (!options_.stream) return;
     // They wait for the text: a character may take several tokens.
-    const std::string probabilities = text.empty() ? std::string() : probabilities_.take();
-    format_->token(event, {text, probabilities}, out);
+    const std::string shown = text.empty() ? std::string() : choice.probabilities.take();
+    format_->token(i, event, {text, shown}, out);
   }
 
-  void take_final(const FinalEvent& final, Piece& piece) {
-    done_ = piece.done = true;
-    if (final.reason == FinishReason::failed) {
-      fail(error_of(final), piece);
+  void take_final(std::size_t i, Piece& piece) {
+    Choice& choice = choices_[i];
+    choice.done = true;
+    if (taken_.final->reason == FinishReason::failed) {
+      fail(error_of(*taken_.final), piece);
       return;
     }
-    std::string tail = cutter_.feed(final.text);
-    tail += cutter_.flush();
-    outcome_.text += tail;
-    probabilities_.end(final);
-    std::string probabilities = probabilities_.take();
-    outcome_.request = request_.get();
-    outcome_.final = &final;
+    std::string tail = choice.cutter.feed(taken_.final->text);
+    tail += choice.cutter.flush();
+    choice.probabilities.end(*taken_.final);
+    Outcome& outcome = outcomes_[i];
+    outcome.index = i;
+    outcome.text += tail;
+    outcome.probabilities = choice.probabilities.take();
+    outcome.request = choice.started.request.get();
+    outcome.final = std::move(*taken_.final);
+    if (options_.stream) format_->end(outcome, {tail, outcome.probabilities}, piece.body);
+    done_ = std::all_of(choices_.begin(), choices_.end(), [](const Choice& c) { return c.done; });
+    if (!done_) return;
+    piece.done = true;
     if (options_.stream) {
-      format_->end(outcome_, {tail, probabilities}, piece.body);
+      format_->close(outcomes_, piece.body);
     } else {
-      outcome_.probabilities = std::move(probabilities);
       piece.head = Head{};
-      piece.body = format_->whole(outcome_);
+      piece.body = format_->whole(outcomes_);
     }
   }
 
+  // One choice that fails ends all: the reply could not be what was asked for.
   void fail(const ApiError& error, Piece& piece) {
+    done_ = piece.done = true;
+    abandon();
     if (options_.stream) {
       append_event(piece.body, error_json(error));
       return;
@@ -118,17 +144,14 @@ class GenerationExchange final : public Exchange {
     piece = error_exchange(error)->pull();
   }
 
-  std::shared_ptr<const Request> request_;
-  std::shared_ptr<scheduler::EventChannel> channel_;
   std::unique_ptr<ReplyFormat> format_;
   GenerationOptions options_;
   std::string ping_;
   scheduler::EventChannel::Taken taken_;
-  Utf8Cutter cutter_;
-  Outcome outcome_;
-  Probabilities probabilities_;
+  std::vector<Choice> choices_;
+  std::vector<Outcome> outcomes_;  // By index into choices_.
+  int parked_ = 0;                 // Choices that wait out of the pool.
   bool head_sent_ = false;
-  bool parked_ = false;
   bool done_ = false;
 };
 
@@ -139,22 +162,39 @@ double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
 
 }  // namespace
 
-std::unique_ptr<Exchange> generation_exchange(std::shared_ptr<const Request> request,
-                                              std::shared_ptr<scheduler::EventChannel> channel,
+std::unique_ptr<Exchange> generation_exchange(std::vector<Started> started,
                                               const engine::Vocabulary& vocabulary,
                                               std::unique_ptr<ReplyFormat> format,
                                               const GenerationOptions& options) {
-  return std::make_unique<GenerationExchange>(std::move(request), std::move(channel), vocabulary,
-                                              std::move(format), options);
+  return std::make_unique<GenerationExchange>(std::move(started), vocabulary, std::move(format),
+                                              options);
 }
 
-std::string one_choice(const Json& reply, const Json& choice, std::string_view probabilities) {
-  std::string text = dump(choice);
+std::string choice_text(const Json& choice, std::string_view probabilities) {
+  std::string out = dump(choice);
   if (!probabilities.empty()) {
-    append_member(text, "logprobs", "{\"content\":" + std::string(probabilities) + '}');
+    append_member(out, "logprobs", "{\"content\":" + std::string(probabilities) + '}');
   }
+  return out;
+}
+
+std::string with_choices(const Json& reply, std::string_view choices) {
   std::string out = dump(reply);
-  append_member(out, "choices", '[' + text + ']');
+  append_member(out, "choices", '[' + std::string(choices) + ']');
+  return out;
+}
+
+FinalEvent total(std::span<const Outcome> choices) {
+  FinalEvent out = choices.front().final;
+  for (const Outcome& choice : choices.subspan(1)) {
+    const FinalEvent& final = choice.final;
+    out.timings.predicted += final.timings.predicted;
+    out.timings.predicted_time = std::max(out.timings.predicted_time, final.timings.predicted_time);
+    out.parking.swaps += final.parking.swaps;
+    out.parking.recomputes += final.parking.recomputes;
+    out.parking.recomputed += final.parking.recomputed;
+    out.parking.time = std::max(out.parking.time, final.parking.time);
+  }
   return out;
 }
 

@@ -9,16 +9,18 @@
 #include "core/request.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace fermata::api {
 
-// Everything a flavour needs to word the end of a reply.
+// Everything a flavour needs to word the end of one choice.
 struct Outcome {
+  std::size_t index = 0;
   const Request* request = nullptr;
-  const FinalEvent* final = nullptr;
+  FinalEvent final;
   std::string text;  // The whole reply, valid UTF-8.
   std::vector<TokenId> tokens;
   std::string probabilities;  // As in Shown; of a reply that is not streamed.
@@ -34,16 +36,21 @@ struct Shown {
 class ReplyFormat {
  public:
   virtual ~ReplyFormat() = default;
-  // Stream: what comes before the first token, if anything.
-  virtual void begin(std::string& out) = 0;
-  // Stream: a token with what it released; without text there are no probabilities either.
-  virtual void token(const TokenEvent& event, const Shown& shown, std::string& out) = 0;
-  // Stream: the end. `tail` is what no token event carried; outcome.text includes its text.
+  // Stream: what comes before the first token of choice i, if anything.
+  virtual void begin(std::size_t i, std::string& out) = 0;
+  // Stream: a token of choice i with what it released; without text there are no probabilities
+  // either.
+  virtual void token(std::size_t i, const TokenEvent& event, const Shown& shown,
+                     std::string& out) = 0;
+  // Stream: the end of a choice. `tail` is what no token event carried; outcome.text includes its
+  // text.
   virtual void end(const Outcome& outcome, const Shown& tail, std::string& out) = 0;
+  // Stream: what comes after the end of the last choice, if anything.
+  virtual void close(std::span<const Outcome> choices, std::string& out) = 0;
   // Stream: a chunk that adds nothing, to show that the reply goes on.
   virtual void keepalive(std::string& out) = 0;
   // The one JSON body of a reply that is not streamed.
-  virtual std::string whole(const Outcome& outcome) = 0;
+  virtual std::string whole(std::span<const Outcome> choices) = 0;
 };
 
 struct GenerationOptions {
@@ -53,18 +60,29 @@ struct GenerationOptions {
   ProbabilityOptions probabilities;
 };
 
-// Takes over a submitted request.
-std::unique_ptr<Exchange> generation_exchange(std::shared_ptr<const Request> request,
-                                              std::shared_ptr<scheduler::EventChannel> channel,
+// One submitted choice.
+struct Started {
+  std::shared_ptr<const Request> request;
+  std::shared_ptr<scheduler::EventChannel> channel;
+};
+
+// Takes over the choices of one client request, one at least. If it is destroyed before the end, or
+// one of them fails, all others are abandoned.
+std::unique_ptr<Exchange> generation_exchange(std::vector<Started> started,
                                               const engine::Vocabulary& vocabulary,
                                               std::unique_ptr<ReplyFormat> format,
                                               const GenerationOptions& options);
 
-// OpenAI's reply with its one choice, which shows the probabilities where there are any.
-std::string one_choice(const Json& reply, const Json& choice, std::string_view probabilities);
+// A choice of OpenAI's reply, which shows the probabilities where there are any.
+std::string choice_text(const Json& choice, std::string_view probabilities);
+// OpenAI's reply with these choices, separated by commas.
+std::string with_choices(const Json& reply, std::string_view choices);
 
 // "data: {json}\n\n"
 void append_event(std::string& out, std::string_view json);
+
+// Of all choices: the prompt once, tokens and parks of all, and the longest of their times.
+FinalEvent total(std::span<const Outcome> choices);
 
 Json timings_json(const Timings& timings);
 // What parking did to the request, as the "fermata" of a reply.

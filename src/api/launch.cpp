@@ -72,6 +72,35 @@ bool is_neutral(const Fields& fields, std::string_view name, Neutral neutral) {
   FERMATA_CHECK(false, "a kind of neutral value that does not exist");
 }
 
+// The request's seed becomes the one that was drawn.
+scheduler::Submission make_submission(const Context& context, Request& request) {
+  scheduler::Submission out;
+  if (request.max_tokens != Tokens(0)) {
+    auto sampler = context.vocabulary->make_sampler(request.sampling, request.prompt);
+    if (!sampler) throw bad_sampling(request.sampling, sampler.error());
+    out.sampler = std::move(sampler).value();
+    request.sampling.seed = out.sampler->seed();
+  }
+  out.request = std::make_shared<const Request>(request);
+  out.channel = context.scheduler->open_channel();
+  return out;
+}
+
+void submit(const Context& context, std::vector<scheduler::Submission>& submissions) {
+  switch (context.scheduler->submit(submissions)) {
+    case scheduler::SubmitOutcome::accepted:
+      return;
+    case scheduler::SubmitOutcome::queue_full:
+      throw ApiError{.type = ErrorType::rate_limit,
+                     .message = "too many requests are waiting; try again later",
+                     .retry_after_s = context.scheduler->retry_after_seconds()};
+    case scheduler::SubmitOutcome::stopping:
+      throw ApiError{.type = ErrorType::unavailable,
+                     .message = "the server is shutting down",
+                     .retry_after_s = 1};
+  }
+}
+
 }  // namespace
 
 Request read_request(const Fields& fields, const Context& context) {
@@ -92,6 +121,21 @@ Request read_request(const Fields& fields, const Context& context) {
       static_cast<std::int32_t>(fields.integer("priority", 0, -priority_max, priority_max));
   out.sampling = read_sampling(fields, context, window);
   return out;
+}
+
+std::size_t read_choices(const Fields& fields, const Context& context) {
+  std::int64_t out = 1;
+  for (const char* name : {"n", "n_cmpl"}) {
+    out = fields.integer(name, out, 1, static_cast<std::int64_t>(choices_max));
+    if (out > context.scheduler->status().limits().seats) {
+      throw bad_request(std::string(name) +
+                        ": n_cmpl cannot be greater than the number of slots, please increase -np");
+    }
+    if (out > context.settings->limits.queue_max) {
+      throw bad_request(std::string(name) + ": more choices than --queue-max lets wait");
+    }
+  }
+  return static_cast<std::size_t>(out);
 }
 
 GenerationOptions read_generation_options(const Fields& fields, const Context& context) {
@@ -118,38 +162,28 @@ void refuse_unsupported(const Fields& fields, std::initializer_list<Unsupported>
   }
 }
 
-std::unique_ptr<Exchange> launch(const Context& context, Request request,
+std::unique_ptr<Exchange> launch(const Context& context, Request request, std::size_t choices,
                                  std::unique_ptr<ReplyFormat> format,
                                  const GenerationOptions& options) {
   if (request.prompt.empty()) throw bad_request("the prompt is empty");
   const Tokens length{static_cast<std::int64_t>(request.prompt.size())};
   const Tokens window = context.scheduler->status().limits().window;
   if (length >= window) throw exceeds_context(length, window);
+  if (choices > 1 && request.seat) throw bad_request("id_slot: several choices need several slots");
 
-  scheduler::Submission submission;
-  if (request.max_tokens != Tokens(0)) {
-    auto sampler = context.vocabulary->make_sampler(request.sampling, request.prompt);
-    if (!sampler) throw bad_sampling(request.sampling, sampler.error());
-    submission.sampler = std::move(sampler).value();
-    request.sampling.seed = submission.sampler->seed();
+  if (choices > 1) request.group = GroupId(request.id.value);
+  std::vector<scheduler::Submission> submissions;
+  std::vector<Started> started;
+  for (std::size_t i = 0; i < choices; ++i) {
+    if (i > 0) {
+      request.id = next_id();
+      request.sampling.seed = (request.sampling.seed + 1) % seed_random;
+    }
+    submissions.push_back(make_submission(context, request));
+    started.push_back({submissions.back().request, submissions.back().channel});
   }
-  const auto shared = std::make_shared<const Request>(std::move(request));
-  submission.request = shared;
-  submission.channel = context.scheduler->open_channel();
-  const auto channel = submission.channel;
-  switch (context.scheduler->submit(submission)) {
-    case scheduler::SubmitOutcome::accepted:
-      break;
-    case scheduler::SubmitOutcome::queue_full:
-      throw ApiError{.type = ErrorType::rate_limit,
-                     .message = "too many requests are waiting; try again later",
-                     .retry_after_s = context.scheduler->retry_after_seconds()};
-    case scheduler::SubmitOutcome::stopping:
-      throw ApiError{.type = ErrorType::unavailable,
-                     .message = "the server is shutting down",
-                     .retry_after_s = 1};
-  }
-  return generation_exchange(shared, channel, *context.vocabulary, std::move(format), options);
+  submit(context, submissions);
+  return generation_exchange(std::move(started), *context.vocabulary, std::move(format), options);
 }
 
 }  // namespace fermata::api

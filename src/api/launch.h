@@ -16,6 +16,12 @@ namespace fermata::api {
 // The prompt is the caller's. Throws ApiError.
 Request read_request(const Fields& fields, const Context& context);
 
+// More would be a limit that nobody named.
+inline constexpr std::size_t choices_max = 16;
+
+// "n", or llama-server's "n_cmpl": how many choices. Throws ApiError.
+std::size_t read_choices(const Fields& fields, const Context& context);
+
 GenerationOptions read_generation_options(const Fields& fields, const Context& context);
 
 // stream_options.include_usage
@@ -39,9 +45,10 @@ struct Unsupported {
 // and those of a wrong type. Throws ApiError.
 void refuse_unsupported(const Fields& fields, std::initializer_list<Unsupported> unsupported);
 
-// Makes the sampler and submits; the exchange of the running request, or throws ApiError: no
-// prompt, larger than the window, a bad grammar, a full queue, a server that stops.
-std::unique_ptr<Exchange> launch(const Context& context, Request request,
+// Makes the samplers and submits as many choices, each with the next seed; the exchange of the
+// running request, or throws ApiError: no prompt, larger than the window, a bad grammar, a full
+// queue, a server that stops.
+std::unique_ptr<Exchange> launch(const Context& context, Request request, std::size_t choices,
                                  std::unique_ptr<ReplyFormat> format,
                                  const GenerationOptions& options);
 

@@ -54,6 +54,7 @@ enum class TokenId : std::int32_t {};
 constexpr std::int32_t raw(TokenId t) { return static_cast<std::int32_t>(t); }
 
 using RequestId = Id<struct RequestTag, std::uint64_t>;  // unique for the process's life
+using GroupId = Id<struct GroupTag, std::uint64_t>;      // choices of one request; 0: none
 using Seat = Id<struct SeatTag, std::int32_t>;           // 0 .. n_parallel-1; llama-server's slot
 
 }  // namespace fermata

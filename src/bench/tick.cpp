@@ -23,13 +23,14 @@ std::shared_ptr<scheduler::EventChannel> submit(scheduler::Scheduler& scheduler,
     const std::uint64_t token = i < shared_tokens ? i : number + 7 * number * i;
     request->prompt.push_back(TokenId{static_cast<std::int32_t>(token % 256)});
   }
-  scheduler::Submission submission;
+  std::vector<scheduler::Submission> submissions(1);
+  scheduler::Submission& submission = submissions.front();
   auto sampler = vocabulary.make_sampler(request->sampling, request->prompt);
   submission.sampler = std::move(sampler).value();
   submission.request = std::move(request);
   submission.channel = scheduler.open_channel();
   auto channel = submission.channel;
-  if (scheduler.submit(submission) != scheduler::SubmitOutcome::accepted) return nullptr;
+  if (scheduler.submit(submissions) != scheduler::SubmitOutcome::accepted) return nullptr;
   return channel;
 }
 

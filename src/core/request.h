@@ -21,6 +21,7 @@ struct Request {
   std::optional<Seat> seat;       // id_slot: only this seat will do.
   Micros predict_time_max{0};     // 0: no limit. Counted from the first token.
   std::int32_t priority = 0;      // Higher goes first when something has to wait.
+  GroupId group{};                // Of requests with the same prompt, submitted together.
 };
 
 }  // namespace fermata

@@ -8,7 +8,7 @@
 namespace fermata::kv {
 namespace {
 
-Tokens tokens_of(const std::vector<Piece>& pieces) {
+Tokens tokens_of(std::span<const Piece> pieces) {
   Tokens out{0};
   for (const Piece& piece : pieces) out += piece.tokens();
   return out;
@@ -20,7 +20,18 @@ Bytes bytes_of(const std::vector<Piece>& pieces) {
   return out;
 }
 
+// How many pieces at the beginning are the same.
+std::size_t common_pieces(const std::vector<Piece>& a, const std::vector<Piece>& b) {
+  std::size_t out = 0;
+  while (out < a.size() && out < b.size() && a[out].is_same(b[out])) ++out;
+  return out;
+}
+
 }  // namespace
+
+Tokens shared(const Image& a, const Image& b) {
+  return tokens_of(std::span(a.pieces).first(common_pieces(a.pieces, b.pieces)));
+}
 
 Bytes Image::size() const { return bytes_of(pieces); }
 
@@ -68,16 +79,57 @@ bool Pool::make_room(Bytes bytes, Seat except) {
   return true;
 }
 
-Image Pool::image(Seat seat, bool with_bytes) {
+Image Pool::image(Seat seat, bool with_bytes) { return image(seat, with_bytes, Tokens(0), {}); }
+
+void Pool::images(std::span<const Seat> seats, bool with_bytes, std::vector<Image>& out) {
+  const std::size_t first = out.size();
+  Tokens cut{0};
+  for (const Seat seat : seats.subspan(1)) cut = std::max(cut, ledger_.shared(seats[0], seat));
+  out.push_back(image(seats[0], with_bytes, cut, {}));
+  for (const Seat seat : seats.subspan(1)) {
+    out.push_back(image(seat, with_bytes, ledger_.shared(seats[0], seat), out[first]));
+  }
+}
+
+// Pieces end at `cut`; up to there those of `like` are its own as well.
+Image Pool::image(Seat seat, bool with_bytes, Tokens cut, const Image& like) {
   SeatState& state = at(seat);
   FERMATA_CHECK(state.use == SeatUse::busy, "an image of a seat that nobody has");
   Image out{state.tokens, std::exchange(state.mirror, {}), state.in_chunks};
-  const Tokens begin = tokens_of(out.pieces), end = ledger_.length(seat);
-  const bool whole =
-      with_bytes && (begin == end || copy(seat, begin, end, Hold::parked, out.pieces));
+  const Tokens end = ledger_.length(seat);
+  Tokens begin = tokens_of(out.pieces), passed{0};
+  if (!engine_.capabilities().move_ranges) cut = Tokens(0);
+  for (const Piece& piece : like.pieces) {
+    if (with_bytes && passed == begin && begin + piece.tokens() <= cut) {
+      out.pieces.push_back(piece.share());
+      begin += piece.tokens();
+    }
+    passed += piece.tokens();
+  }
+  bool whole = with_bytes;
+  if (whole && begin < cut && cut < end) {
+    whole = copy(seat, begin, cut, Hold::parked, out.pieces);
+    begin = cut;
+  }
+  whole = whole && (begin == end || copy(seat, begin, end, Hold::parked, out.pieces));
   if (!whole) out.pieces.clear();
   for (Piece& piece : out.pieces) piece.hold_as(Hold::parked);
   return out;
+}
+
+// The cells of another seat for as many pieces as both have; how many those are.
+std::size_t Pool::restore_shared(Seat seat, const std::vector<Piece>& pieces) {
+  std::size_t most = 0;
+  Seat from;
+  for (std::int32_t s = 0; s < seats(); ++s) {
+    const std::size_t common = common_pieces(at(Seat(s)).mirror, pieces);
+    if (Seat(s) == seat || common <= most) continue;
+    most = common;
+    from = Seat(s);
+  }
+  if (most == 0) return 0;
+  const Tokens n = tokens_of(std::span(pieces).first(most));
+  return share_cells(from, seat, n) == n ? most : 0;
 }
 
 Tokens Pool::restore(Seat seat, Image image) {
@@ -85,18 +137,23 @@ Tokens Pool::restore(Seat seat, Image image) {
   FERMATA_CHECK(state.use == SeatUse::busy && state.tokens.empty(), "restoring onto something");
   if (image.pieces.empty()) return Tokens(0);
   const bool ranges = engine_.capabilities().move_ranges;
-  for (const Piece& piece : image.pieces) {
+  const std::size_t shared = restore_shared(seat, image.pieces);
+  for (const Piece& piece : std::span(image.pieces).subspan(shared)) {
     const bool done = ranges ? engine_.import_range(seat, piece.bytes()).ok()
                              : engine_.import_sequence(seat, piece.bytes()).ok();
     if (done) continue;
     engine_.clear(seat);
+    ledger_.clear(seat);
+    state.tokens.clear();
+    state.in_chunks = Tokens(0);
     return Tokens(0);
   }
-  appended(seat, image.tokens);
+  appended(seat, std::span(image.tokens).subspan(state.tokens.size()));
   state.in_chunks = image.in_chunks;
   if (ranges) {
-    // A short last piece would leave ever more of them behind.
-    if (image.pieces.back().tokens() < block_) image.pieces.pop_back();
+    // A short last piece would leave ever more of them behind, unless others come back by it.
+    const Piece& last = image.pieces.back();
+    if (last.tokens() < block_ && !last.is_shared()) image.pieces.pop_back();
     for (Piece& piece : image.pieces) piece.hold_as(Hold::mirror);
     state.mirror = std::move(image.pieces);
   }

@@ -27,6 +27,24 @@ Tokens Ledger::exclusive(Seat seat) const {
   return out;
 }
 
+Tokens Ledger::exclusive(const SeatSet& seats) const {
+  Tokens out{0};
+  for (const Segment& segment : segments_) {
+    if (segment.owners.any() && (segment.owners & ~seats).none()) out += segment.length;
+  }
+  return out;
+}
+
+Tokens Ledger::shared(Seat a, Seat b) const {
+  Tokens out{0};
+  const auto& of_a = sequences_[index(a)].segments;
+  const auto& of_b = sequences_[index(b)].segments;
+  for (std::size_t i = 0; i < of_a.size() && i < of_b.size() && of_a[i] == of_b[i]; ++i) {
+    out += segments_[of_a[i]].length;
+  }
+  return out;
+}
+
 Tokens Ledger::used_by(const SeatSet& seats) const {
   Tokens out{0};
   for (const Segment& segment : segments_) {

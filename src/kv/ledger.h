@@ -29,6 +29,10 @@ class Ledger {
   Tokens used() const { return used_; }
   // Cells that only this seat owns: what clear(seat) would free.
   Tokens exclusive(Seat seat) const;
+  // Cells that these seats own and no other: what clearing all of them would free.
+  Tokens exclusive(const SeatSet& seats) const;
+  // Leading cells that both own.
+  Tokens shared(Seat a, Seat b) const;
   // Cells that at least one of the seats owns.
   Tokens used_by(const SeatSet& seats) const;
 

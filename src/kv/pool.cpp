@@ -109,7 +109,10 @@ Tokens Pool::take(Seat seat, Tokens keep) {
 Tokens Pool::take_shared(Seat seat, Seat from, Tokens n) {
   const Tokens kept = take(seat, Tokens(0));
   FERMATA_CHECK(kept == Tokens(0), "a cleared seat holds tokens");
-  if (n == Tokens(0)) return n;
+  return n == Tokens(0) ? n : share_cells(from, seat, n);
+}
+
+Tokens Pool::share_cells(Seat from, Seat seat, Tokens n) {
   if (engine_.share_prefix(from, seat, n) == engine::EditOutcome::unsupported) return Tokens(0);
   ledger_.share(from, seat, n);
   const auto& source = at(from).tokens;

@@ -41,6 +41,9 @@ struct Image {
   Bytes size() const;
 };
 
+// Leading tokens whose bytes both images hold as the same ones.
+Tokens shared(const Image& a, const Image& b);
+
 // Cells promised to one busy seat: it may grow to `total` without asking again. Move-only; the
 // promise ends with the object.
 class Reservation {
@@ -108,8 +111,12 @@ class Pool {
   // What a busy seat holds, with the bytes of its cells if they are wanted, can be moved and fit in
   // the budget: its mirror and the rest. Mirrors of others make room. The seat keeps its cells.
   Image image(Seat seat, bool with_bytes);
-  // A busy, empty seat holds what the image does, and its bytes are the seat's mirror. 0: its cells
-  // could not be had, or it has no bytes; the seat is still empty.
+  // The same of several busy seats, in their order, added to `out`. What they share with the first
+  // is stored once.
+  void images(std::span<const Seat> seats, bool with_bytes, std::vector<Image>& out);
+  // A busy, empty seat holds what the image does, and its bytes are the seat's mirror: in the cells
+  // of another seat as far as its mirror has the same bytes. 0: its cells could not be had, or it
+  // has no bytes; the seat is still empty.
   Tokens restore(Seat seat, Image image);
   // A busy seat becomes idle and keeps its cells, or empty with keep == false.
   void release(Seat seat, bool keep, Micros now);
@@ -134,6 +141,9 @@ class Pool {
   Tokens reusable(Seat seat, Tokens common) const;
   void check_agreement(Seat seat) const;
   bool copy(Seat seat, Tokens begin, Tokens end, Hold hold, std::vector<Piece>& into);
+  Image image(Seat seat, bool with_bytes, Tokens cut, const Image& like);
+  Tokens share_cells(Seat from, Seat seat, Tokens n);
+  std::size_t restore_shared(Seat seat, const std::vector<Piece>& pieces);
   bool make_room(Bytes bytes, Seat except);
 
   engine::Engine& engine_;

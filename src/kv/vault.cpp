@@ -67,6 +67,18 @@ void Piece::hold_as(Hold hold) {
   hold_ = hold;
 }
 
+Piece Piece::share() const {
+  if (stored_ == nullptr) return {};
+  vault_->count(*stored_, -1);
+  ++(hold_ == Hold::parked ? stored_->parked : stored_->mirrors);
+  vault_->count(*stored_, 1);
+  return {*vault_, *stored_, hold_, tokens_};
+}
+
+bool Piece::is_shared() const {
+  return stored_ != nullptr && stored_->parked + stored_->mirrors > 1;
+}
+
 void Piece::let_go() {
   if (stored_ == nullptr) return;
   vault_->count(*stored_, -1);

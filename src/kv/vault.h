@@ -36,6 +36,11 @@ class Piece {
   Tokens tokens() const { return tokens_; }
   Bytes size() const { return Bytes(static_cast<std::int64_t>(bytes().size())); }
   void hold_as(Hold hold);
+  // Another share of the same bytes.
+  Piece share() const;
+  // Whether there is another share of the same bytes.
+  bool is_shared() const;
+  bool is_same(const Piece& other) const { return stored_ != nullptr && stored_ == other.stored_; }
 
  private:
   friend class Vault;

@@ -69,15 +69,23 @@ class Checker {
     Bytes bytes{0};
     for (const Park& park : plan.park) {
       if (auto fault = leave(park.running)) return fault;
-      const Tokens cells = view(view_.running[park.running].seat).length;
+    }
+    for (const Park& park : plan.park) {
+      const RunningView& running = view_.running[park.running];
+      const Tokens cells = view(running.seat).length;
       if (park.mode == ParkMode::recompute || cells == Tokens(0)) continue;
-      bytes += view_.bytes_per_sequence + view_.bytes_per_token * cells.value;
+      const Tokens shared = leaves_whole(running.group) ? running.shared : Tokens(0);
+      bytes += view_.bytes_per_sequence + view_.bytes_per_token * (cells - shared).value;
     }
     for (std::size_t running : plan.fail) {
       if (auto fault = leave(running)) return fault;
     }
     for (std::size_t i = 0; i < view_.running.size(); ++i) {
       if (view_.running[i].held && !left_.contains(i)) return "leaves in the pool what is held";
+      const GroupId group = view_.running[i].group;
+      const bool is_parted = left_.contains(i) && !leaves_whole(group);
+      if (group != GroupId() && is_parted && !is_left_alone(group))
+        return "parks a part of a group";
     }
     if (bytes > Bytes(0) && !view_.can_swap) return "swaps what cannot be moved";
     if (view_.ram_left && bytes > std::max(*view_.ram_left, Bytes(0))) {
@@ -122,12 +130,42 @@ class Checker {
         return "resumes to " + seat_name(resume.seat) + ", which is taken";
       }
       taken_.set(bit(resume.seat));
-      if (parked.mode == ParkMode::swap) swapped_in_ += parked.cells;
+    }
+    for (const std::size_t p : seen) {
+      const ParkedView& parked = view_.parked[p];
+      const bool is_whole = parked.group != GroupId() && comes_whole(parked.group, seen);
+      if (parked.group != GroupId() && !is_whole && !is_left_alone(parked.group, seen)) {
+        return "resumes a part of a group";
+      }
+      const Tokens shared = is_whole ? parked.shared : Tokens(0);
+      if (parked.mode == ParkMode::swap) swapped_in_ += parked.cells - shared;
     }
     return std::nullopt;
   }
 
  private:
+  bool leaves_whole(GroupId group) const {
+    if (group == GroupId()) return false;
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      if (view_.running[i].group == group && !left_.contains(i)) return false;
+    }
+    return true;
+  }
+  bool comes_whole(GroupId group, const std::set<std::size_t>& resumed) const {
+    for (std::size_t p = 0; p < view_.parked.size(); ++p) {
+      if (view_.parked[p].group == group && !resumed.contains(p)) return false;
+    }
+    return true;
+  }
+  // Whether nobody of another group is in the pool, once these have come.
+  bool is_left_alone(GroupId group, const std::set<std::size_t>& resumed = {}) const {
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      if (view_.running[i].group != group && !left_.contains(i)) return false;
+    }
+    return std::all_of(resumed.begin(), resumed.end(),
+                       [&](std::size_t p) { return view_.parked[p].group == group; });
+  }
+
   static std::size_t bit(Seat seat) { return static_cast<std::size_t>(seat.value); }
   bool exists(Seat seat) const { return seat.value >= 0 && bit(seat) < view_.seats.size(); }
   const SeatView& view(Seat seat) const { return view_.seats[bit(seat)]; }
@@ -137,6 +175,7 @@ class Checker {
                                       [&](const WaitingView& w) { return w.id == admission.id; });
     if (waiting == view_.waiting.end()) return "admits a request that does not wait";
     if (waiting->held) return "admits a request that is held";
+    if (waiting->awaits_prompt) return "admits a choice whose prompt is not there yet";
     if (!exists(admission.seat))
       return "admits to " + seat_name(admission.seat) + ", which is none";
     const bool busy = view(admission.seat).use == SeatUse::busy && !gone_.test(bit(admission.seat));

@@ -76,6 +76,7 @@ void plan_worst_case(const View& view, Plan& plan);
 // has a higher priority; rows; and, when cells are short, mirrors of who would be parked next.
 // Whoever comes in must find room for itself and for a quantum of everybody's tokens, so that it
 // does not have to leave at once. With one sequence alone in the pool that margin is waived.
+// Those of a group leave and come back together, while anybody else is in the pool.
 void plan_preempting(const View& view, Plan& plan);
 
 // Why the plan does not respect the view: what the scheduler checks before it applies one.

@@ -26,6 +26,7 @@ struct Stuck {
   std::int32_t priority = 0;
   Tokens wanted;
   std::optional<Micros> parked_for;  // None: it waits in the queue.
+  GroupId group{};
 };
 
 // One plan in the making.
@@ -38,7 +39,8 @@ class Draft {
         bounded_(view.layout == Layout::pooled && view.cells_per_token),
         freed_(view.cells_free),
         ram_left_(view.ram_left),
-        left_(view.running.size(), false) {
+        left_(view.running.size(), false),
+        back_(view.parked.size(), false) {
     for (const SeatView& seat : view.seats) idle_ += seat.use == SeatUse::idle;
   }
 
@@ -55,16 +57,16 @@ class Draft {
     if (view_.no_room == 0) return;
     while (evict_one(std::nullopt)) {
     }
-    if (const auto victim = pick_victim()) park(*victim, ParkReason::last_resort);
+    if (const auto victim = pick_victim()) leave(*victim, ParkReason::last_resort);
   }
 
   void park_until_rows_fit() {
     if (!bounded_ || !view_.preempt.planner) return;
     while (next_rows() > room()) {
       if (evict_one(std::nullopt)) continue;
-      const std::optional<std::size_t> victim = pick_victim();
+      const std::optional<Unit> victim = pick_victim();
       if (!victim) return;
-      park(*victim, ParkReason::pressure);
+      leave(*victim, ParkReason::pressure);
     }
   }
 
@@ -79,21 +81,23 @@ class Draft {
     };
     while (true) {
       back = std::find_if(back, order.end(), [&](std::size_t p) {
-        const ParkedView& parked = view_.parked[p];
-        return !parked.blocked && !parked.held && has_seat(parked.seat);
+        const Unit together = parked_with(p);
+        return !back_[p] && std::all_of(together.begin(), together.end(), [&](std::size_t q) {
+          const ParkedView& parked = view_.parked[q];
+          return !parked.blocked && !parked.held && has_seat(parked.seat);
+        });
       });
-      waiting = std::find_if(waiting, view_.waiting.end(),
-                             [&](const WaitingView& w) { return !w.held && has_seat(w.seat); });
+      waiting = std::find_if(waiting, view_.waiting.end(), [&](const WaitingView& w) {
+        return !w.held && !w.awaits_prompt && has_seat(w.seat);
+      });
       const bool any_waits = waiting != view_.waiting.end();
       if (back == order.end() && !any_waits) return true;
       if (back != order.end() &&
           (!any_waits || view_.parked[*back].priority >= waiting->priority)) {
         if (!plan_.admit.empty()) return true;  // In the next tick: it may need a lender's seat.
-        const ParkedView& parked = view_.parked[*back];
-        stuck_ = {parked.priority, parked.cells, view_.now - parked.parked_at};
-        if (!resume_one(*back++)) return false;
+        if (!resume_somehow(*back++)) return false;
       } else {
-        stuck_ = {waiting->priority, waiting->prompt, std::nullopt};
+        stuck_ = {waiting->priority, waiting->prompt, std::nullopt, waiting->group};
         if (!admit_somewhere(*waiting++)) return false;
       }
     }
@@ -105,14 +109,15 @@ class Draft {
   void make_place() {
     const bool waited = stuck_.parked_for && *stuck_.parked_for >= view_.preempt.rotate_after;
     std::optional<std::size_t> best;
+    const bool apart = is_alone_in_pool(stuck_.group);
     const auto rank = [&](std::size_t i) {
       const RunningView& running = view_.running[i];
-      const Tokens cells = seats_.exclusive(running.seat);
+      const Tokens cells = freed_by(unit_of(i, apart));
       const bool enough = cells >= stuck_.wanted;
       return std::tuple(!running.blocked, running.priority, !enough,
                         enough ? cells : Tokens(0) - cells);
     };
-    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+    const auto may_leave = [&](std::size_t i) {
       const RunningView& running = view_.running[i];
       const bool had_its_turn =
           running.phase == Phase::decode && running.since_start >= turn_of(running);
@@ -120,16 +125,20 @@ class Draft {
           running.priority < stuck_.priority || (waited && running.priority == stuck_.priority);
       const bool does_not_read =
           running.blocked && (gives_way || running.blocked_for >= view_.preempt.rotate_after);
-      if (!does_not_read && !(had_its_turn && gives_way)) continue;
-      if (seats_.lends(running.seat)) continue;  // Somebody was just seated on its cells.
+      if (!does_not_read && !(had_its_turn && gives_way)) return false;
+      return !seats_.lends(running.seat);  // Nobody was just seated on its cells.
+    };
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      const Unit unit = unit_of(i, apart);
+      if (!std::all_of(unit.begin(), unit.end(), may_leave)) continue;
       if (!best || rank(i) < rank(*best)) best = i;
     }
     if (!best) return;
     const RunningView& running = view_.running[*best];
     const bool displaced = running.priority < stuck_.priority;
-    park(*best, running.blocked ? ParkReason::unread
-                : displaced     ? ParkReason::priority
-                                : ParkReason::rotation);
+    leave(unit_of(*best, apart), running.blocked ? ParkReason::unread
+                                 : displaced     ? ParkReason::priority
+                                                 : ParkReason::rotation);
   }
 
   // Blocks of those who would be parked first. Not in a tick that moves sequences anyhow.
@@ -174,6 +183,55 @@ class Draft {
   }
 
  private:
+  using Unit = std::vector<std::size_t>;  // Indices of those who move together, in their order.
+
+  // Who runs and leaves with i. `apart`: nobody.
+  Unit unit_of(std::size_t i, bool apart) const {
+    const GroupId group = view_.running[i].group;
+    if (group == GroupId() || apart) return {i};
+    Unit out;
+    for (std::size_t j = 0; j < view_.running.size(); ++j) {
+      if (!left_[j] && view_.running[j].group == group) out.push_back(j);
+    }
+    return out;
+  }
+
+  // Who is parked and comes back with p.
+  Unit parked_with(std::size_t p) const {
+    const GroupId group = view_.parked[p].group;
+    if (group == GroupId()) return {p};
+    Unit out;
+    for (std::size_t q = 0; q < view_.parked.size(); ++q) {
+      if (!back_[q] && view_.parked[q].group == group) out.push_back(q);
+    }
+    return out;
+  }
+
+  // Whether nobody of another group runs: then those of this one move one by one, since together
+  // they may be more than fit.
+  bool is_alone_in_pool(GroupId group) const {
+    if (group == GroupId() || !plan_.admit.empty()) return false;
+    for (std::size_t i = 0; i < view_.running.size(); ++i) {
+      if (!left_[i] && view_.running[i].group != group) return false;
+    }
+    return std::all_of(plan_.resume.begin(), plan_.resume.end(), [&](const Resume& resume) {
+      return view_.parked[resume.parked].group == group;
+    });
+  }
+
+  // Of cells. What a group shares counts once, and is free when all of it leave.
+  Tokens freed_by(const Unit& unit) const {
+    const RunningView& running = view_.running[unit.front()];
+    return leaves_whole(unit) ? running.together : seats_.exclusive(running.seat);
+  }
+  bool leaves_whole(const Unit& unit) const {
+    const GroupId group = view_.running[unit.front()].group;
+    if (group == GroupId()) return false;
+    const auto n = std::count_if(view_.running.begin(), view_.running.end(),
+                                 [&](const RunningView& r) { return r.group == group; });
+    return unit.size() == static_cast<std::size_t>(n);
+  }
+
   // Tokens that a sequence is left before another gets its place. Where coming back is a replay, at
   // least as long as that takes, so that no more than half of the time goes to replays.
   Tokens turn_of(const RunningView& running) const {
@@ -249,24 +307,35 @@ class Draft {
   }
 
   void park(std::size_t i, ParkReason reason) {
-    const RunningView& running = view_.running[i];
-    if (left_[i]) return;
-    left_[i] = true;
-    freed_ += seats_.exclusive(running.seat);
-    freed_by_parks_ += seats_.exclusive(running.seat);
-    const Tokens cells = seats_.view(running.seat).length;
-    seats_.empty(running.seat);
-    if (view_.preempt.enabled) {
-      plan_.park.push_back({i, mode_for(cells), reason});
-    } else {
-      plan_.fail.push_back(i);
+    if (!left_[i]) leave(unit_of(i, false), reason);
+  }
+
+  void leave(const Unit& unit, ParkReason reason) {
+    const Tokens freed = freed_by(unit);
+    freed_ += freed;
+    freed_by_parks_ += freed;
+    const ParkMode mode = mode_for(unit);
+    for (const std::size_t i : unit) {
+      left_[i] = true;
+      seats_.empty(view_.running[i].seat);
+      if (view_.preempt.enabled) {
+        // Where there is nothing to keep, nothing is computed again.
+        plan_.park.push_back({i, cells_of(i) == Tokens(0) ? ParkMode::swap : mode, reason});
+      } else {
+        plan_.fail.push_back(i);
+      }
     }
   }
 
-  ParkMode mode_for(Tokens cells) {
-    if (cells == Tokens(0)) return ParkMode::swap;  // Nothing to keep.
-    if (!would_swap(cells)) return ParkMode::recompute;
-    if (ram_left_) *ram_left_ -= bytes_of(cells);
+  ParkMode mode_for(const Unit& unit) {
+    Bytes bytes{0};
+    for (const std::size_t i : unit) {
+      const Tokens shared = leaves_whole(unit) ? view_.running[i].shared : Tokens(0);
+      if (cells_of(i) > Tokens(0)) bytes += bytes_of(cells_of(i) - shared);
+    }
+    if (bytes == Bytes(0)) return ParkMode::swap;
+    if (!view_.can_swap || (ram_left_ && bytes > *ram_left_)) return ParkMode::recompute;
+    if (ram_left_) *ram_left_ -= bytes;
     return ParkMode::swap;
   }
 
@@ -298,15 +367,19 @@ class Draft {
            view_.cells_busy.value * 100 >= view_.cells.value * mirror_above_percent;
   }
 
-  // The leader stays, so that somebody always advances.
-  std::optional<std::size_t> pick_victim() const {
+  // The leader stays, so that somebody always advances; and its group, while anybody else runs.
+  std::optional<Unit> pick_victim() const {
     const std::optional<std::size_t> leader = pick_leader();
+    const GroupId its_group = leader ? view_.running[*leader].group : GroupId();
+    const bool apart = is_alone_in_pool(its_group);
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < view_.running.size(); ++i) {
-      if (left_[i] || i == leader) continue;
+      const GroupId group = view_.running[i].group;
+      if (left_[i] || i == leader || (group != GroupId() && group == its_group && !apart)) continue;
       if (!best || victim_rank(i) < victim_rank(*best)) best = i;
     }
-    return best;
+    if (!best) return std::nullopt;
+    return unit_of(*best, apart);
   }
 
   Tokens cells_of(std::size_t i) const { return seats_.view(view_.running[i].seat).length; }
@@ -358,24 +431,46 @@ class Draft {
     return order;
   }
 
-  bool resume_one(std::size_t p) {
+  // With the others of its group or, when nobody else is in the pool and that does not fit,
+  // without.
+  bool resume_somehow(std::size_t p) {
     const ParkedView& parked = view_.parked[p];
-    const auto seat = parked.seat ? parked.seat : seats_.best_free_seat(std::nullopt);
-    if (!seat) return false;
-    const bool swap = parked.mode == ParkMode::swap;
-    const Tokens ahead = parked.rows_left + quantum_of(parked.remaining, view_.preempt.quantum);
+    stuck_ = {parked.priority, Tokens(0), view_.now - parked.parked_at, parked.group};
+    const Unit together = parked_with(p);
+    if (resume_all(together)) return true;
+    if (together.size() == 1 || !is_alone_in_pool(parked.group)) return false;
+    return std::all_of(together.begin(), together.end(),
+                       [this](std::size_t q) { return resume_all({q}); });
+  }
+
+  bool resume_all(const Unit& unit) {
+    Tokens cells{0}, replayed{0}, ahead{0};
+    for (const std::size_t p : unit) {
+      const ParkedView& parked = view_.parked[p];
+      const Tokens shared = unit.size() > 1 ? parked.shared : Tokens(0);
+      (parked.mode == ParkMode::swap ? cells : replayed) += parked.cells - shared;
+      ahead += parked.rows_left + quantum_of(parked.remaining, view_.preempt.quantum);
+    }
+    stuck_.wanted = cells + replayed;
+    if (seats_.not_busy() < unit.size()) return false;
     if (bounded_) {
-      const Tokens need = parked.cells + (is_alone() ? Tokens(1) : ahead + growth());
-      if (need > available(*seat, std::nullopt, Tokens(0))) return false;
+      const Tokens one_each(static_cast<std::int64_t>(unit.size()));
+      const Tokens need = cells + replayed + (is_alone() ? one_each : ahead + growth());
+      const auto any = seats_.best_free_seat(std::nullopt);
+      if (need > available(*any, std::nullopt, Tokens(0))) return false;
     }
-    if (seats_.use(*seat) == SeatUse::idle) evict(*seat);
-    while (bounded_ && swap && parked.cells > room()) {
-      if (!evict_one(*seat)) return false;
+    for (const std::size_t p : unit) {
+      const ParkedView& parked = view_.parked[p];
+      const Seat seat = parked.seat ? *parked.seat : *seats_.best_free_seat(std::nullopt);
+      if (seats_.use(seat) == SeatUse::idle) evict(seat);
+      seats_.take({parked.id, seat, std::nullopt, Tokens(0)});
+      plan_.resume.push_back({p, seat});
+      back_[p] = true;
     }
-    if (swap) taken_ += parked.cells;
-    coming_ += ahead + (swap ? Tokens(0) : parked.cells);
-    seats_.take({parked.id, *seat, std::nullopt, Tokens(0)});
-    plan_.resume.push_back({p, *seat});
+    while (bounded_ && cells > room() && evict_one(std::nullopt)) {
+    }
+    taken_ += cells;
+    coming_ += ahead + replayed;
     return true;
   }
 
@@ -417,6 +512,7 @@ class Draft {
   Tokens coming_{0};          // What those who come in may take within a quantum.
   std::optional<Bytes> ram_left_;
   std::vector<bool> left_;  // By index into View::running.
+  std::vector<bool> back_;  // By index into View::parked.
   Stuck stuck_;
   int idle_ = 0;
 };

@@ -42,6 +42,12 @@ SeatDraft::SeatDraft(const View& view) : view_(view) {
   }
 }
 
+std::size_t SeatDraft::not_busy() const {
+  return static_cast<std::size_t>(
+      std::count_if(view_.seats.begin(), view_.seats.end(),
+                    [&](const SeatView& seat) { return use(seat.seat) != SeatUse::busy; }));
+}
+
 std::optional<Seat> SeatDraft::best_free_seat(std::optional<Seat> except) const {
   std::optional<Seat> best;
   for (const SeatView& seat : view_.seats) {

@@ -22,6 +22,8 @@ class SeatDraft {
   // Its cells begin another seat's sequence in this plan, so it must stay.
   bool lends(Seat seat) const { return lends_[index(seat)]; }
 
+  // Seats that somebody could take.
+  std::size_t not_busy() const;
   // Nothing to lose first, then longest unused. Never `except`.
   std::optional<Seat> best_free_seat(std::optional<Seat> except) const;
   // The idle seat that was not used for longest; none that lends, nor one of these.

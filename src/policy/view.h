@@ -59,6 +59,8 @@ struct WaitingView {
   std::optional<Seat> seat;              // Only this one will do.
   std::span<const PrefixView> prefixes;  // By seat; empty: not looked at in this tick.
   bool held = false;                     // By an operator: not to be admitted.
+  GroupId group{};                       // Choices of one request; they begin alike.
+  bool awaits_prompt = false;  // Another of its group computes that: not to be admitted yet.
 };
 
 struct RunningView {
@@ -76,6 +78,9 @@ struct RunningView {
   Tokens mirrored{0};     // Of its cells, from the first on: their bytes are in RAM as well.
   bool held = false;      // By an operator: to be parked.
   Tokens prompt_left{0};  // Of rows_left: of the prompt; what comes after it was a reply.
+  GroupId group{};
+  Tokens shared{0};    // In a group: of its cells, those that the first of it that runs holds too.
+  Tokens together{0};  // In a group: cells that those of it that run hold and nobody else.
 };
 
 struct ParkedView {
@@ -89,6 +94,8 @@ struct ParkedView {
   bool blocked = false;
   std::int32_t priority = 0;
   bool held = false;  // By an operator: not to be resumed.
+  GroupId group{};
+  Tokens shared{0};  // In a group: of `cells`, those that come back as the first parked one's.
 };
 
 // Measured on this machine; 0: not known yet.

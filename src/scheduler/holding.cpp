@@ -55,12 +55,18 @@ HoldOutcome Scheduler::carry_out(HoldCommand& command) {
     if (sequence == nullptr) return HoldOutcome::nobody_there;
   }
   command.id = sequence->request().id;
-  if (park) {
-    sequence->hold();
+  if (!park && !sequence->is_parked() && !sequence->is_held()) return HoldOutcome::not_parked;
+  const auto mark = [park](Sequence& of) { park ? of.hold() : of.let_go(); };
+  if (sequence->group() == GroupId()) {
+    mark(*sequence);
     return HoldOutcome::done;
   }
-  if (!sequence->is_parked() && !sequence->is_held()) return HoldOutcome::not_parked;
-  sequence->let_go();
+  // Choices of one request move together.
+  for (const auto* list : {&running_, &parked_, &waiting_}) {
+    for (const auto& other : *list) {
+      if (other->group() == sequence->group()) mark(*other);
+    }
+  }
   return HoldOutcome::done;
 }
 

@@ -3,6 +3,8 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 namespace fermata::scheduler {
@@ -15,17 +17,47 @@ void Scheduler::view_parked() {
         {request.id, sequence->computed(), sequence->rows_left(),
          sequence->image().pieces.empty() ? policy::ParkMode::recompute : policy::ParkMode::swap,
          request.seat, sequence->remaining(), sequence->parked_at(),
-         !sequence->channel().has_room(), request.priority, sequence->is_held()});
+         !sequence->channel().has_room(), request.priority, sequence->is_held(), sequence->group(),
+         shared_with_first(*sequence)});
+  }
+}
+
+// Of a group's images, what comes back in the cells of the first.
+Tokens Scheduler::shared_with_first(const Sequence& parked) const {
+  if (parked.group() == GroupId()) return Tokens(0);
+  const auto first = std::find_if(parked_.begin(), parked_.end(), [&](const auto& other) {
+    return other->group() == parked.group();
+  });
+  return first->get() == &parked ? Tokens(0) : kv::shared(first->get()->image(), parked.image());
+}
+
+// Those of one group at once, so that what they share is stored once.
+void Scheduler::park(const policy::Plan& plan) {
+  std::array<Seat, n_parallel_max + 1> seats;
+  for (std::size_t begin = 0, end = 0; begin < plan.park.size(); begin = end) {
+    const policy::Park& first = plan.park[begin];
+    const GroupId group = running_[first.running]->group();
+    do {
+      seats[end - begin] = running_[plan.park[end].running]->seat();
+      ++end;
+    } while (end < plan.park.size() && group != GroupId() && plan.park[end].mode == first.mode &&
+             running_[plan.park[end].running]->group() == group);
+    const Micros began = clock_.now();
+    images_.clear();
+    pool_.images(std::span(seats).first(end - begin), first.mode == policy::ParkMode::swap,
+                 images_);
+    const Micros each = (clock_.now() - began) / static_cast<std::int64_t>(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      park(plan.park[i], std::move(images_[i - begin]), each);
+    }
   }
 }
 
 // A copy that fails, or is larger than the budget, falls through to computing again.
-void Scheduler::park(const policy::Park& park) {
+void Scheduler::park(const policy::Park& park, kv::Image image, Micros took) {
   Sequence& sequence = *running_[park.running];
   const Seat seat = sequence.seat();
   policy::ParkMode mode = park.mode;
-  const Micros began = clock_.now();
-  kv::Image image = pool_.image(seat, mode == policy::ParkMode::swap);
   const Bytes expected = options_.bytes_per_token * sequence.computed().value;
   image_overhead_ = std::max(image_overhead_, image.size() - expected);
   if (image.pieces.empty() && !image.tokens.empty()) mode = policy::ParkMode::recompute;
@@ -34,7 +66,7 @@ void Scheduler::park(const policy::Park& park) {
   if (mode == policy::ParkMode::swap) {
     stats_.parks_swap.add();
     stats_.swaps_by_reason[reason].add();
-    stats_.swap_out.observe(clock_.now() - began);
+    stats_.swap_out.observe(took);
   } else {
     stats_.parks_recompute.add();
     stats_.recomputes_by_reason[reason].add();

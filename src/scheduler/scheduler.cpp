@@ -49,27 +49,29 @@ std::shared_ptr<EventChannel> Scheduler::open_channel() {
   return std::make_shared<EventChannel>(options_.events_max, [this] { inbox_.poke(); });
 }
 
-SubmitOutcome Scheduler::submit(Submission& submission) {
+SubmitOutcome Scheduler::submit(std::vector<Submission>& submissions) {
+  FERMATA_CHECK(!submissions.empty(), "a submission of nothing");
   if (stopping_.load(std::memory_order_acquire)) return SubmitOutcome::stopping;
   const auto limit = static_cast<std::int64_t>(options_.waiting_max);
-  if (waiting_count_.fetch_add(1, std::memory_order_relaxed) >= limit) {
-    waiting_count_.fetch_sub(1, std::memory_order_relaxed);
-    stats_.requests_refused_full.add();
+  const auto n = static_cast<std::int64_t>(submissions.size());
+  if (waiting_count_.fetch_add(n, std::memory_order_relaxed) + n > limit) {
+    waiting_count_.fetch_sub(n, std::memory_order_relaxed);
+    stats_.requests_refused_full.add(submissions.size());
     return SubmitOutcome::queue_full;
   }
-  submission.submitted = clock_.now();
-  switch (inbox_.push(std::move(submission))) {
+  for (Submission& submission : submissions) submission.submitted = clock_.now();
+  switch (inbox_.push(std::move(submissions))) {
     case PushOutcome::pushed:
-      stats_.requests_accepted.add();
+      stats_.requests_accepted.add(static_cast<std::uint64_t>(n));
       return SubmitOutcome::accepted;
     case PushOutcome::full:
-      waiting_count_.fetch_sub(1, std::memory_order_relaxed);
-      stats_.requests_refused_full.add();
+      waiting_count_.fetch_sub(n, std::memory_order_relaxed);
+      stats_.requests_refused_full.add(static_cast<std::uint64_t>(n));
       return SubmitOutcome::queue_full;
     case PushOutcome::closed:
       break;
   }
-  waiting_count_.fetch_sub(1, std::memory_order_relaxed);
+  waiting_count_.fetch_sub(n, std::memory_order_relaxed);
   return SubmitOutcome::stopping;
 }
 
@@ -96,8 +98,10 @@ std::int64_t Scheduler::retry_after_seconds() const {
 
 void Scheduler::drain_inbox() {
   inbox_.drain(drained_);
-  for (Submission& submission : drained_) {
-    enqueue(std::make_unique<Sequence>(std::move(submission), options_.deterministic));
+  for (std::vector<Submission>& submissions : drained_) {
+    for (Submission& submission : submissions) {
+      enqueue(std::make_unique<Sequence>(std::move(submission), options_.deterministic));
+    }
   }
   drained_.clear();
 }
@@ -161,6 +165,31 @@ Tokens Scheduler::cells_needed(const Request& request) const {
   return std::min(std::max(prompt + request.max_tokens - Tokens(1), prompt), most);
 }
 
+// Whether somebody else of its group computes their prompt, so that it can start from those cells.
+// `is_first`: of those that wait.
+bool Scheduler::awaits_prompt(const Sequence& sequence, bool is_first) const {
+  if (sequence.group() == GroupId() || !engine_.capabilities().share_prefix) return false;
+  bool started = false;
+  for (const auto* list : {&running_, &parked_}) {
+    for (const auto& other : *list) {
+      if (other->group() != sequence.group()) continue;
+      // The last row is everybody's own: there is a token to sample from it.
+      if (other->prompt_left() > Tokens(1)) return true;
+      started = true;
+    }
+  }
+  return !is_first && !started;
+}
+
+// Without cache_prompt only from the cells of the same group.
+kv::PrefixMatch Scheduler::match(const Request& request, Seat seat) const {
+  const bool is_sibling = request.group != GroupId() &&
+                          std::any_of(running_.begin(), running_.end(), [&](const auto& other) {
+                            return other->seat() == seat && other->group() == request.group;
+                          });
+  return request.cache_prompt || is_sibling ? pool_.match(seat, request.prompt) : kv::PrefixMatch{};
+}
+
 // Prefixes are looked up only for as many requests as there are seats to take.
 void Scheduler::view_waiting() {
   waiting_views_.clear();
@@ -169,7 +198,9 @@ void Scheduler::view_waiting() {
   for (const policy::SeatView& seat : seat_views_) open += seat.use != policy::SeatUse::busy;
   const std::size_t n_seats = seat_views_.size();
   prefixes_.reserve(n_seats * n_seats);
+  GroupId last;
   for (const auto& sequence : waiting_) {
+    const bool is_first = std::exchange(last, sequence->group()) != sequence->group();
     const Request& request = sequence->request();
     policy::WaitingView view{request.id,
                              sequence->prompt_length(),
@@ -178,15 +209,16 @@ void Scheduler::view_waiting() {
                              request.priority,
                              request.seat,
                              {},
-                             sequence->is_held()};
+                             sequence->is_held(),
+                             sequence->group(),
+                             awaits_prompt(*sequence, is_first)};
     const bool seat_taken = request.seat && pool_.use(*request.seat) == kv::SeatUse::busy;
-    if (open > 0 && !seat_taken && !view.held) {
+    if (open > 0 && !seat_taken && !view.held && !view.awaits_prompt) {
       --open;
       const std::size_t first = prefixes_.size();
       for (const policy::SeatView& seat : seat_views_) {
-        const kv::PrefixMatch match =
-            request.cache_prompt ? pool_.match(seat.seat, request.prompt) : kv::PrefixMatch{};
-        prefixes_.push_back({match.own, match.shareable});
+        const kv::PrefixMatch found = match(request, seat.seat);
+        prefixes_.push_back({found.own, found.shareable});
       }
       view.prefixes = std::span(prefixes_).subspan(first, n_seats);
     }
@@ -206,6 +238,31 @@ bool Scheduler::goes_row_by_row(const Sequence& sequence) const {
   return options_.deterministic && sequence.prompt_left() == Tokens(0);
 }
 
+void Scheduler::view_running(Micros now) {
+  running_views_.clear();
+  for (const auto& sequence : running_) {
+    const bool blocked = sequence->look_at_room(now);
+    running_views_.push_back({sequence->request().id, sequence->seat(), sequence->phase(),
+                              sequence->rows_left(), blocked, sequence->blocked_for(now),
+                              sequence->remaining(), sequence->since_start(),
+                              sequence->parking().parks(), sequence->replaying(),
+                              sequence->request().priority, pool_.mirrored(sequence->seat()),
+                              sequence->is_held(), sequence->prompt_left(), sequence->group()});
+  }
+  for (policy::RunningView& view : running_views_) {
+    if (view.group == GroupId()) continue;
+    kv::SeatSet seats;
+    std::optional<Seat> first;
+    for (const policy::RunningView& other : running_views_) {
+      if (other.group != view.group) continue;
+      seats.set(static_cast<std::size_t>(other.seat.value));
+      if (!first) first = other.seat;
+    }
+    if (*first != view.seat) view.shared = pool_.ledger().shared(*first, view.seat);
+    view.together = pool_.ledger().exclusive(seats);
+  }
+}
+
 policy::View Scheduler::build_view() {
   seat_views_.clear();
   for (std::int32_t s = 0; s < pool_.seats(); ++s) {
@@ -215,17 +272,11 @@ policy::View Scheduler::build_view() {
                            pool_.last_used(seat)});
   }
   view_waiting();
-  running_views_.clear();
   const Micros now = clock_.now();
+  view_running(now);
   std::int32_t decoding = 0;
-  for (const auto& sequence : running_) {
-    const bool blocked = sequence->look_at_room(now);
-    running_views_.push_back(
-        {sequence->request().id, sequence->seat(), sequence->phase(), sequence->rows_left(),
-         blocked, sequence->blocked_for(now), sequence->remaining(), sequence->since_start(),
-         sequence->parking().parks(), sequence->replaying(), sequence->request().priority,
-         pool_.mirrored(sequence->seat()), sequence->is_held(), sequence->prompt_left()});
-    decoding += goes_row_by_row(*sequence) && !blocked;
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    decoding += goes_row_by_row(*running_[i]) && !running_views_[i].blocked;
   }
   view_parked();
   policy::View view;
@@ -267,7 +318,7 @@ void Scheduler::apply(const policy::Plan& plan) {
     pool_.evict(seat);
     stats_.seats_evicted.add();
   }
-  for (const policy::Park& victim : plan.park) park(victim);
+  park(plan);
   for (std::size_t running : plan.fail) {
     finish(*running_[running], FinishReason::failed, FailureKind::pool_full);
     running_[running].reset();

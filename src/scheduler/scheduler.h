@@ -51,8 +51,10 @@ class Scheduler {
   // --- Any thread ---
 
   std::shared_ptr<EventChannel> open_channel();
-  // `submission` is moved from only when accepted. Submission::submitted is set here.
-  [[nodiscard]] SubmitOutcome submit(Submission& submission);
+  // All of one client request, or none. They are moved from only when accepted, and
+  // Submission::submitted is set here. REQUIRES: at least one; several have the same prompt,
+  // priority and group, and no seat.
+  [[nodiscard]] SubmitOutcome submit(std::vector<Submission>& submissions);
   // Parks a request until it is let back, or lets it back: at the next tick, if accepted. Then
   // exactly one receipt comes.
   [[nodiscard]] SubmitOutcome hold(HoldCommand command);
@@ -90,11 +92,16 @@ class Scheduler {
   void refuse_commands();
   policy::View build_view();
   void view_waiting();
+  void view_running(Micros now);
+  bool awaits_prompt(const Sequence& sequence, bool is_first) const;
+  kv::PrefixMatch match(const Request& request, Seat seat) const;
   void apply(const policy::Plan& plan);
   void admit(const policy::Admission& admission);
-  void park(const policy::Park& park);
+  void park(const policy::Plan& plan);
+  void park(const policy::Park& park, kv::Image image, Micros took);
   void resume(const policy::Plan& plan);
   void view_parked();
+  Tokens shared_with_first(const Sequence& parked) const;
   void mirror(const policy::Plan& plan);
   bool step(const policy::Plan& plan);
   void account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took);
@@ -116,7 +123,7 @@ class Scheduler {
   const Clock& clock_;
   const SchedulerOptions options_;
   const Tokens chunk_;  // See policy::View.
-  BoundedQueue<Submission> inbox_;
+  BoundedQueue<std::vector<Submission>> inbox_;
   BoundedQueue<HoldCommand> commands_;
   std::atomic<std::int64_t> waiting_count_{0};
   std::atomic<bool> stopping_{false}, stopping_now_{false}, stopping_holds_{false};
@@ -134,7 +141,7 @@ class Scheduler {
   std::int32_t no_room_in_a_row_ = 0;
 
   // Reused every tick, so that the step path does not allocate.
-  std::vector<Submission> drained_;
+  std::vector<std::vector<Submission>> drained_;
   std::vector<HoldCommand> carried_out_;  // Answered once the tick that heeds them is published.
   std::vector<HoldReceipt> receipts_;     // By index into carried_out_.
   std::vector<policy::SeatView> seat_views_;
@@ -143,6 +150,7 @@ class Scheduler {
   std::vector<policy::ParkedView> parked_views_;
   std::vector<policy::PrefixView> prefixes_;
   policy::Plan plan_;
+  std::vector<kv::Image> images_;  // Of those who are parked together.
   std::vector<engine::RowGroup> groups_;
   std::vector<engine::GroupResult> results_;
 };

@@ -40,6 +40,7 @@ class Sequence {
 
   const Request& request() const { return *submission_.request; }
   const std::shared_ptr<const Request>& shared_request() const { return submission_.request; }
+  GroupId group() const { return request().group; }
   EventChannel& channel() { return *submission_.channel; }
   bool abandoned() const {
     return submission_.channel->abandoned().load(std::memory_order_acquire);

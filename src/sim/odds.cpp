@@ -100,6 +100,7 @@ Odds draw_odds(Random& random, const std::optional<Memory>& memory) {
   odds.hold_percent = odds.spec.scheduler.overcommit ? holds : 0;
   odds.shared_prefix_percent = draw_int(random, 0, 90);
   odds.faulty_ticks = draw_int(random, 0, 4000);
+  odds.group_percent = draw_rare(random, 50, 60);
   return odds;
 }
 
@@ -124,12 +125,12 @@ std::string describe(const Odds& odds) {
       cost.base.value, cost.per_row.value, cost.per_cell_ns, cost.per_moved_cell_ns);
   out += fmt::format(
       "  clients   {} requests, arriving in {} % of ticks, one token in {} ends a reply; "
-      "{} % share a beginning\n"
+      "{} % share a beginning, {} % want several choices\n"
       "            {} events unread, {} waiting; a tick: {} % leave, {} % do not read; {} % "
       "stalled\n",
       odds.requests, odds.arrival_percent, spec.model.eos_every, odds.shared_prefix_percent,
-      options.events_max, options.waiting_max, odds.cancel_percent, odds.slow_percent,
-      odds.stalled_percent);
+      odds.group_percent, options.events_max, options.waiting_max, odds.cancel_percent,
+      odds.slow_percent, odds.stalled_percent);
   out += fmt::format(
       "            an operator parks somebody, or lets somebody back, in {} % of ticks\n",
       odds.hold_percent);

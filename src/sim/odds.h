@@ -32,6 +32,7 @@ struct Odds {
   int stalled_percent = 0;        // Of clients: they do not read until the faults stop.
   int hold_percent = 0;           // Of a tick: an operator parks somebody, or lets somebody back.
   int shared_prefix_percent = 0;  // Of requests: they go on from an earlier one.
+  int group_percent = 0;          // Of requests: they want several choices.
   int faulty_ticks = 0;           // From then on every client reads and the engine obeys.
 };
 

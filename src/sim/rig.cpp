@@ -34,33 +34,44 @@ Rig::Rig(const RigSpec& spec) : vocabulary_(engine::fake::make_vocabulary()) {
       std::make_unique<scheduler::Scheduler>(*engine_, *vocabulary_, clock_, spec.scheduler);
 }
 
-std::unique_ptr<Client> Rig::submit(const Ask& ask) {
-  auto request = std::make_shared<Request>();
-  request->id = RequestId(next_id_++);
-  request->prompt = vocabulary_->tokenize(ask.prompt, true, true);
-  request->max_tokens = Tokens(ask.max_tokens);
-  request->stop = ask.stop;
-  request->cache_prompt = ask.cache_prompt;
-  request->seat = ask.seat;
-  request->priority = ask.priority;
-  request->sampling.temperature = ask.temperature;
-  request->sampling.seed = ask.seed;
-  request->sampling.grammar = ask.grammar;
-  request->sampling.n_probs = ask.n_probs;
+std::unique_ptr<Client> Rig::submit(const Ask& ask) { return std::move(submit(ask, 1).front()); }
 
-  auto client = std::make_unique<Client>();
-  client->id = request->id;
-  client->channel = scheduler_->open_channel();
-  scheduler::Submission submission;
-  if (ask.max_tokens != 0) {
-    auto sampler = vocabulary_->make_sampler(request->sampling, request->prompt);
-    FERMATA_CHECK(sampler.ok(), "a grammar that the fake does not know");
-    submission.sampler = std::move(sampler).value();
+std::vector<std::unique_ptr<Client>> Rig::submit(const Ask& ask, std::size_t choices) {
+  std::vector<std::unique_ptr<Client>> clients;
+  std::vector<scheduler::Submission> submissions;
+  const GroupId group(choices > 1 ? next_id_ : 0);
+  for (std::size_t i = 0; i < choices; ++i) {
+    auto request = std::make_shared<Request>();
+    request->id = RequestId(next_id_++);
+    request->prompt = vocabulary_->tokenize(ask.prompt, true, true);
+    request->max_tokens = Tokens(ask.max_tokens);
+    request->stop = ask.stop;
+    request->cache_prompt = ask.cache_prompt;
+    request->seat = ask.seat;
+    request->priority = ask.priority;
+    request->group = group;
+    request->sampling.temperature = ask.temperature;
+    request->sampling.seed = ask.seed + static_cast<std::uint32_t>(i);
+    request->sampling.grammar = ask.grammar;
+    request->sampling.n_probs = ask.n_probs;
+
+    auto client = std::make_unique<Client>();
+    client->id = request->id;
+    client->channel = scheduler_->open_channel();
+    scheduler::Submission submission;
+    if (ask.max_tokens != 0) {
+      auto sampler = vocabulary_->make_sampler(request->sampling, request->prompt);
+      FERMATA_CHECK(sampler.ok(), "a grammar that the fake does not know");
+      submission.sampler = std::move(sampler).value();
+    }
+    submission.request = std::move(request);
+    submission.channel = client->channel;
+    submissions.push_back(std::move(submission));
+    clients.push_back(std::move(client));
   }
-  submission.request = std::move(request);
-  submission.channel = client->channel;
-  client->outcome = scheduler_->submit(submission);
-  return client;
+  const scheduler::SubmitOutcome outcome = scheduler_->submit(submissions);
+  for (const auto& client : clients) client->outcome = outcome;
+  return clients;
 }
 
 std::shared_ptr<scheduler::HoldReply> Rig::hold(scheduler::HoldAction action, RequestId id) {

@@ -54,6 +54,8 @@ class Rig {
   explicit Rig(const RigSpec& spec);
 
   std::unique_ptr<Client> submit(const Ask& ask);
+  // Choices of one request: a group, each with the next seed.
+  std::vector<std::unique_ptr<Client>> submit(const Ask& ask, std::size_t choices);
   // A command of an operator; its reply gets the receipt at the next tick.
   std::shared_ptr<scheduler::HoldReply> hold(scheduler::HoldAction action, RequestId id);
   std::shared_ptr<scheduler::HoldReply> hold(scheduler::HoldAction action, Seat seat);

@@ -49,6 +49,7 @@ class Schedule {
   struct Visitor {
     Ask ask;
     std::unique_ptr<Client> client;
+    GroupId group;         // Of choices; they leave together.
     bool stalled = false;  // Does not read while there are faults.
     bool left = false;
     bool may_break = false;  // It ran, or was about to, in a step that broke.
@@ -88,19 +89,44 @@ class Schedule {
       ask.seat =
           Seat(static_cast<std::int32_t>(random_.between(0, odds_.spec.geometry.n_parallel)));
     }
-    Visitor visitor{std::move(ask), nullptr, random_.chance(odds_.stalled_percent)};
-    visitor.client = rig_.submit(visitor.ask);
-    if (visitor.client->outcome == scheduler::SubmitOutcome::queue_full) return;
-    visitors_.push_back(std::move(visitor));
+    enter(std::move(ask), random_.chance(odds_.stalled_percent));
+  }
+
+  // As one request, or as the choices of one: as many as there are seats for.
+  void enter(Ask ask, bool stalled) {
+    const auto room =
+        static_cast<std::int64_t>(odds_.requests) - static_cast<std::int64_t>(visitors_.size());
+    const std::int64_t most = std::min<std::int64_t>(odds_.spec.geometry.n_parallel, room);
+    const bool several = !ask.seat && most > 1 && random_.chance(odds_.group_percent);
+    const std::int64_t choices = several ? random_.between(2, most) : 1;
+    std::uint64_t group = 0;
+    for (auto& client : rig_.submit(ask, static_cast<std::size_t>(choices))) {
+      if (client->outcome == scheduler::SubmitOutcome::queue_full) return;
+      if (several && group == 0) group = client->id.value;
+      visitors_.push_back({ask, std::move(client), GroupId(group), stalled});
+      ++ask.seed;
+    }
   }
 
   void visit(Visitor& visitor) {
     if (visitor.left) return;
     if (!calm() && random_.chance(odds_.cancel_percent) && visitor.client->n_final == 0) {
-      visitor.client->channel->abandon();
-      visitor.left = true;
+      leave(visitor);
     } else if (calm() || !(visitor.stalled || random_.chance(odds_.slow_percent))) {
       visitor.client->read();
+    }
+  }
+
+  static bool in_group(const Visitor& a, const Visitor& b) {
+    return a.group != GroupId() && a.group == b.group;
+  }
+
+  void leave(Visitor& visitor) {
+    for (Visitor& other : visitors_) {
+      const bool goes = &other == &visitor || in_group(other, visitor);
+      if (!goes || other.left || other.client->n_final > 0) continue;
+      other.client->channel->abandon();
+      other.left = true;
     }
   }
 
@@ -125,7 +151,11 @@ class Schedule {
   // An operator parks somebody, or lets somebody back: any request, whatever its state.
   void command(scheduler::HoldAction action, RequestId id) {
     replies_.push_back(rig_.hold(action, id));
-    commanded_.push_back(id);
+    for (const Visitor& visitor : visitors_) {
+      if (visitor.client->id == id || in_group(visitor, visitor_of(id))) {
+        commanded_.push_back(visitor.client->id);
+      }
+    }
   }
 
   void operate() {
@@ -152,11 +182,33 @@ class Schedule {
       const Visitor& visitor = visitor_of(id);
       const bool commanded =
           std::find(commanded_.begin(), commanded_.end(), id) != commanded_.end();
-      out.push_back({id, entry.request->priority,
-                     visitor.client->channel->has_room() && !visitor.left,
-                     entry.request->seat.has_value() || entry.is_held || commanded});
+      const WaitWatch::Parked parked{id, entry.request->priority,
+                                     visitor.client->channel->has_room() && !visitor.left,
+                                     entry.request->seat.has_value() || entry.is_held || commanded};
+      add_to_line(out, parked, entry.request->group);
     }
     return out;
+  }
+
+  // A group stands where the first of it does; it can come when all of it can.
+  void add_to_line(std::vector<WaitWatch::Parked>& line, const WaitWatch::Parked& parked,
+                   GroupId group) {
+    const auto is_sibling = [&](const WaitWatch::Parked& other) {
+      return group != GroupId() && visitor_of(other.id).group == group;
+    };
+    const auto last = std::find_if(line.rbegin(), line.rend(), is_sibling);
+    const auto added = line.insert(last == line.rend() ? line.end() : last.base(), parked);
+    bool reads = added->reads, bound = added->bound;
+    for (const WaitWatch::Parked& other : line) {
+      if (!is_sibling(other)) continue;
+      reads = reads && other.reads;
+      bound = bound || other.bound;
+    }
+    for (WaitWatch::Parked& other : line) {
+      if (!is_sibling(other)) continue;
+      other.reads = reads;
+      other.bound = bound;
+    }
   }
 
   // Who has been parked all the time: a step without room can park again who has just come back.

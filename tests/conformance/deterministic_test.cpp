@@ -55,13 +55,14 @@ class Server {
     request->sampling.ignore_eos = true;
     auto client = std::make_unique<Client>();
     client->channel = scheduler_->open_channel();
-    scheduler::Submission submission;
+    std::vector<scheduler::Submission> submissions(1);
+    scheduler::Submission& submission = submissions.front();
     auto sampler = testing::tiny_vocabulary()->make_sampler(request->sampling, request->prompt);
     EXPECT_TRUE(sampler.ok());
     submission.sampler = std::move(sampler).value();
     submission.request = std::move(request);
     submission.channel = client->channel;
-    EXPECT_EQ(scheduler_->submit(submission), scheduler::SubmitOutcome::accepted);
+    EXPECT_EQ(scheduler_->submit(submissions), scheduler::SubmitOutcome::accepted);
     return client;
   }
 

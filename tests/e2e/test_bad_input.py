@@ -141,7 +141,7 @@ def test_unknown_and_missing_routes(server: Server, path: str, status: int) -> N
 
 
 def test_unsupported_fields_are_told(server: Server) -> None:
-    for field in ({"n": 2}, {"tools": [{"type": "function"}]},
+    for field in ({"tools": [{"type": "function"}]},
                   {"response_format": {"type": "json_object"}}):
         body = {"messages": [{"role": "user", "content": "x"}]} | field
         answer = server.post("/v1/chat/completions", body)

@@ -2,6 +2,7 @@
 #include "engine/fake/fake_engine.h"
 #include "kv/pool.h"
 
+#include <array>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -104,6 +105,68 @@ TEST_F(Images, SequencesThatShareCellsShareTheirCopies) {
     ASSERT_TRUE(pool_.mirror_next(Seat(number)));
   }
   EXPECT_EQ(pool_.vault().mirrored(), engine_.range_bytes(Tokens(24)));
+}
+
+// Three of 20 tokens each: seats 1 and 2 share the first 12 of seat 0.
+class SharedImages : public Images {
+ protected:
+  void SetUp() override {
+    seat(0, 50, 20);
+    for (const int number : {1, 2}) {
+      ASSERT_EQ(pool_.take_shared(Seat(number), Seat(0), Tokens(12)), Tokens(12));
+      append(number, 90 + 10 * number, 8);
+      stamps_.push_back(engine_.shape_stamps(Seat(number)));
+    }
+  }
+  std::vector<Image> leave() {
+    const std::array seats = {Seat(0), Seat(1), Seat(2)};
+    std::vector<Image> out;
+    pool_.images(seats, true, out);
+    for (const Seat seat : seats) pool_.release(seat, false, Micros(1));
+    EXPECT_EQ(pool_.ledger().used(), Tokens(0));
+    return out;
+  }
+  Tokens come_back(std::int32_t number, Image image) {
+    EXPECT_EQ(pool_.take(Seat(number), Tokens(0)), Tokens(0));
+    return pool_.restore(Seat(number), std::move(image));
+  }
+
+  std::vector<std::vector<std::int32_t>> stamps_;
+};
+
+TEST_F(SharedImages, AreStoredOnceAndComeBackInTheSameCells) {
+  std::vector<Image> images = leave();
+  EXPECT_EQ(pool_.vault().parked(), engine_.range_bytes(Tokens(36)));
+  EXPECT_EQ(shared(images[0], images[1]), Tokens(12));
+  for (const int number : {0, 1, 2}) {
+    const auto at = static_cast<std::size_t>(number);
+    EXPECT_EQ(come_back(number, std::move(images[at])), Tokens(20));
+  }
+  EXPECT_EQ(pool_.ledger().used(), Tokens(36));
+  EXPECT_EQ(engine_.cells_used(), Tokens(36));
+  EXPECT_EQ(pool_.ledger().shared(Seat(0), Seat(2)), Tokens(12));
+  EXPECT_EQ(engine_.shape_stamps(Seat(1)), stamps_[0]);
+  EXPECT_EQ(engine_.shape_stamps(Seat(2)), stamps_[1]);
+  images = leave();
+  EXPECT_EQ(pool_.vault().parked(), engine_.range_bytes(Tokens(36))) << "a second time as well";
+  EXPECT_EQ(shared(images[0], images[2]), Tokens(12));
+}
+
+TEST_F(SharedImages, AreCompleteWithoutTheFirst) {
+  std::vector<Image> images = leave();
+  images[0] = {};
+  EXPECT_EQ(pool_.vault().parked(), engine_.range_bytes(Tokens(28)));
+  EXPECT_EQ(come_back(2, std::move(images[2])), Tokens(20));
+  EXPECT_EQ(engine_.shape_stamps(Seat(2)), stamps_[1]);
+  EXPECT_EQ(come_back(0, std::move(images[1])), Tokens(20));
+  EXPECT_EQ(pool_.ledger().used(), Tokens(28));
+}
+
+TEST_F(SharedImages, TakeTheirMirrorsAlong) {
+  for (const int number : {0, 1, 2}) ASSERT_TRUE(pool_.mirror_next(Seat(number)));
+  std::vector<Image> images = leave();
+  EXPECT_EQ(pool_.vault().parked(), engine_.range_bytes(Tokens(36)));
+  EXPECT_EQ(shared(images[0], images[2]), Tokens(12));
 }
 
 class TightImages : public Images {

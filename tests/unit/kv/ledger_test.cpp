@@ -29,6 +29,21 @@ TEST(Ledger, CountsSharedCellsOnce) {
   EXPECT_EQ(ledger.used_by({}), Tokens(0));
 }
 
+TEST(Ledger, CountsWhatSeveralSeatsHoldAloneAndTogether) {
+  Ledger ledger(3, true);
+  ledger.append(Seat(0), Tokens(100));
+  ledger.share(Seat(0), Seat(1), Tokens(60));
+  ledger.share(Seat(0), Seat(2), Tokens(40));
+  ledger.append(Seat(1), Tokens(20));
+  EXPECT_EQ(ledger.exclusive(seats({0, 1})), Tokens(80));
+  EXPECT_EQ(ledger.exclusive(seats({0, 1, 2})), Tokens(120));
+  EXPECT_EQ(ledger.exclusive(seats({2})), ledger.exclusive(Seat(2)));
+  EXPECT_EQ(ledger.shared(Seat(0), Seat(1)), Tokens(60));
+  EXPECT_EQ(ledger.shared(Seat(2), Seat(1)), Tokens(40));
+  ledger.clear(Seat(0));
+  EXPECT_EQ(ledger.shared(Seat(0), Seat(1)), Tokens(0));
+}
+
 TEST(Ledger, ClearingTheLenderLeavesWhatWasLent) {
   Ledger ledger(2, true);
   ledger.append(Seat(0), Tokens(100));

@@ -9,7 +9,7 @@
 
 namespace fermata::policy {
 
-// A pooled engine of `cells` cells, built up seat by seat. Nothing is shared.
+// A pooled engine of `cells` cells, built up seat by seat. Nothing is shared but what share() says.
 class Scene {
  public:
   explicit Scene(std::int64_t cells, int seats = 4) : cells_(cells) {
@@ -42,6 +42,15 @@ class Scene {
     running.rows_left = Tokens(rows_left);
     return running;
   }
+  // The first n of its cells are another's too.
+  RunningView& share(RunningView& running, std::int64_t n) {
+    SeatView& seat = seats_[static_cast<std::size_t>(running.seat.value)];
+    seat.exclusive -= Tokens(n);
+    used_ -= Tokens(n);
+    busy_ -= Tokens(n);
+    return running;
+  }
+  RunningView& running(std::size_t i) { return running_[i]; }
   ParkedView& parked(std::int64_t cells, std::int64_t remaining = 100) {
     ParkedView parked;
     parked.cells = Tokens(cells);
