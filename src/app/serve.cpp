@@ -130,6 +130,10 @@ Exit load_and_serve(const settings::Settings& settings) {
   const engine::EngineLimits& limits = (*instance)->limits();
   log_info("{}: {} cells, {} slots, {} tokens each at most", model_name_of(settings),
            limits.cells.value, limits.seats, limits.window.value);
+  if (const Tokens asked = settings.context.n_ctx; asked > Tokens(0) && asked != limits.cells) {
+    log_info("--ctx-size {} became {}: the library keeps cells in multiples of 256, for each slot",
+             asked.value, limits.cells.value);
+  }
   gate.open((*instance)->service());
   announce(**server, settings.server.api_prefix);
   serve_until_signalled(**server, **instance,

@@ -189,24 +189,31 @@ int run_sim(std::span<const std::string_view> args) {
   std::vector<std::string> memory_names, plant_names;
   for (const sim::Memory& memory : sim::memories()) memory_names.emplace_back(memory.name);
   for (const auto& [name, plant] : plants) plant_names.push_back(name);
+  CLI::Option* compare =
+      app.add_flag("--compare", options.compare, "the table of policies and workloads instead");
   app.add_option("--seed", options.seed, "this one (with --seeds: the first); else a random one")
-      ->check(CLI::Range(std::uint64_t{1}, ~std::uint64_t{0} >> 1));
+      ->check(CLI::Range(std::uint64_t{1}, ~std::uint64_t{0} >> 1))
+      ->excludes(compare);
   app.add_option("--seeds", options.seeds, "so many seeds in a row, from a random one on")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+      ->excludes(compare);
   app.add_option("-t,--threads", options.threads, "for --seeds and --compare; default: all cores")
       ->check(CLI::Range(1, 512));
   app.add_option("--memory", options.memory, "kind of memory and layout; else drawn")
-      ->check(CLI::IsMember(memory_names));
+      ->check(CLI::IsMember(memory_names))
+      ->excludes(compare);
   app.add_option("--plant", options.plant, "a fault that must be found (test)")
-      ->check(CLI::IsMember(plant_names));
-  app.add_flag("--compare", options.compare, "the table of policies and workloads instead");
+      ->check(CLI::IsMember(plant_names))
+      ->excludes(compare);
   app.add_option("--days", options.days, "with --compare: a row is the mean of so many")
       ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(compare);
   app.add_option("--ram", options.ram_percent,
                  "with --compare: RAM for parked bytes, in percent of the pool's; -1: no limit")
       ->check(CLI::Range(-1, 1000))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(compare);
   std::vector<std::string> words(args.rbegin(), args.rend());
   try {
     app.parse(std::move(words));

@@ -67,6 +67,7 @@ def test_compare_prints_every_policy_for_every_workload() -> None:
 
 
 @pytest.mark.parametrize("args", [["--seed", "0"], ["--seeds", "-1"], ["--memory", "paper"],
-                                  ["--plant", "roses"], ["--sed", "1"]])
+                                  ["--plant", "roses"], ["--sed", "1"], ["--days", "3"],
+                                  ["--compare", "--seeds", "3"]])
 def test_wrong_usage_is_refused(args: list[str]) -> None:
     assert sim(*args).returncode == 2
