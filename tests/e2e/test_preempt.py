@@ -102,12 +102,12 @@ def test_four_requests_that_overflow_the_pool_all_finish(start: Callable[..., Se
 def test_everybody_finishes_however_much_is_promised(start: Callable[..., Server], times: int,
                                                      budget: str) -> None:
     """Requests that need 2, 4 and 8 times the pool's cells, all of them seated at once."""
-    requests_sent = times * 384 // 110 + 1
+    requests_sent = times * 384 // 220 + 1
     server = start("-c", "384", "-np", str(requests_sent), "--preempt-ram", budget, "--metrics")
     with ThreadPoolExecutor(requests_sent) as pool:
-        replies = list(pool.map(lambda i: server.complete(**long_request(i, n_predict=90)),
+        replies = list(pool.map(lambda i: server.complete(**long_request(i, n_predict=200)),
                                 range(requests_sent)))
-    assert [len(reply["tokens"]) for reply in replies] == [90] * requests_sent
+    assert [len(reply["tokens"]) for reply in replies] == [200] * requests_sent
     assert not any(reply["truncated"] for reply in replies)
     assert metric(server, "n_preempt_total") > 0
     check_nothing_is_left(server)
