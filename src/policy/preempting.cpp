@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace fermata::policy {
 namespace {
@@ -80,12 +81,14 @@ class Draft {
       return !seat || seats_.use(*seat) != SeatUse::busy;
     };
     while (true) {
+      const auto may_return = [&](std::size_t q) {
+        const ParkedView& parked = view_.parked[q];
+        return !parked.blocked && !parked.held && has_seat(parked.seat);
+      };
       back = std::find_if(back, order.end(), [&](std::size_t p) {
+        if (back_[p] || !may_return(p)) return false;
         const Unit together = parked_with(p);
-        return !back_[p] && std::all_of(together.begin(), together.end(), [&](std::size_t q) {
-          const ParkedView& parked = view_.parked[q];
-          return !parked.blocked && !parked.held && has_seat(parked.seat);
-        });
+        return std::all_of(together.begin(), together.end(), may_return);
       });
       waiting = std::find_if(waiting, view_.waiting.end(), [&](const WaitingView& w) {
         return !w.held && !w.awaits_prompt && has_seat(w.seat);
@@ -108,11 +111,10 @@ class Draft {
   // then the smallest that makes enough room, else the largest.
   void make_place() {
     const bool waited = stuck_.parked_for && *stuck_.parked_for >= view_.preempt.rotate_after;
-    std::optional<std::size_t> best;
     const bool apart = is_alone_in_pool(stuck_.group);
-    const auto rank = [&](std::size_t i) {
-      const RunningView& running = view_.running[i];
-      const Tokens cells = freed_by(unit_of(i, apart));
+    const auto rank = [&](const Unit& unit) {
+      const RunningView& running = view_.running[unit.front()];
+      const Tokens cells = freed_by(unit);
       const bool enough = cells >= stuck_.wanted;
       return std::tuple(!running.blocked, running.priority, !enough,
                         enough ? cells : Tokens(0) - cells);
@@ -128,17 +130,19 @@ class Draft {
       if (!does_not_read && !(had_its_turn && gives_way)) return false;
       return !seats_.lends(running.seat);  // Nobody was just seated on its cells.
     };
+    Unit best;
     for (std::size_t i = 0; i < view_.running.size(); ++i) {
-      const Unit unit = unit_of(i, apart);
+      if (!may_leave(i)) continue;
+      Unit unit = unit_of(i, apart);
       if (!std::all_of(unit.begin(), unit.end(), may_leave)) continue;
-      if (!best || rank(i) < rank(*best)) best = i;
+      if (best.empty() || rank(unit) < rank(best)) best = std::move(unit);
     }
-    if (!best) return;
-    const RunningView& running = view_.running[*best];
+    if (best.empty()) return;
+    const RunningView& running = view_.running[best.front()];
     const bool displaced = running.priority < stuck_.priority;
-    leave(unit_of(*best, apart), running.blocked ? ParkReason::unread
-                                 : displaced     ? ParkReason::priority
-                                                 : ParkReason::rotation);
+    leave(best, running.blocked ? ParkReason::unread
+                : displaced     ? ParkReason::priority
+                                : ParkReason::rotation);
   }
 
   // Blocks of those who would be parked first. Not in a tick that moves sequences anyhow.

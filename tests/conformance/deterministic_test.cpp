@@ -2,8 +2,8 @@
 // and every reply is compared bit for bit with the request alone on a fresh engine.
 #include "base/random.h"
 #include "scheduler/scheduler.h"
+#include "sim/rig.h"
 #include "support/llama_models.h"
-#include "support/scheduler_rig.h"
 
 #include <bit>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace fermata {
 namespace {
 
 using engine::llama::RandomModelKind;
-using testing::Client;
+using sim::Client;
 
 struct Rules {
   std::string model;

@@ -1,17 +1,17 @@
 // The deterministic mode on the fake engine, whose text depends on the shapes of the computation.
-#include "support/scheduler_rig.h"
+#include "sim/rig.h"
 
 #include <gtest/gtest.h>
 
 namespace fermata {
 namespace {
 
-using testing::Ask;
-using testing::Client;
-using testing::make_deterministic;
-using testing::RigSpec;
-using testing::SchedulerRig;
-using testing::solo_run;
+using sim::Ask;
+using sim::Client;
+using sim::make_deterministic;
+using sim::Rig;
+using sim::RigSpec;
+using sim::solo_run;
 
 constexpr Tokens chunk{8};
 
@@ -30,7 +30,7 @@ std::string alone(const RigSpec& spec, const Ask& ask) {
 }
 
 // Ticks until the client has so many tokens.
-void run_until(SchedulerRig& rig, Client& client, std::size_t tokens) {
+void run_until(Rig& rig, Client& client, std::size_t tokens) {
   for (int i = 0; i < 10'000 && client.tokens.size() < tokens; ++i) {
     rig.tick();
     client.read();
@@ -39,7 +39,7 @@ void run_until(SchedulerRig& rig, Client& client, std::size_t tokens) {
 }
 
 TEST(Deterministic, APromptIsComputedInChunksFromPositionZero) {
-  SchedulerRig rig(deterministic());
+  Rig rig(deterministic());
   const auto client = rig.submit({.prompt = std::string(20, 'p'), .max_tokens = 9});
   run_until(rig, *client, 3);
   std::vector<std::int32_t> expected(16, 8);
@@ -53,7 +53,7 @@ TEST(Deterministic, ARecomputedSequenceHasTheShapesOfTheFirstTime) {
   spec.scheduler.preempt_ram = Bytes(0);
   spec.scheduler.preempt.every = Tokens(4);
   const Ask ask{.prompt = std::string(20, 'p'), .max_tokens = 30};
-  SchedulerRig rig(spec), quiet(deterministic());
+  Rig rig(spec), quiet(deterministic());
   const auto client = rig.submit(ask), undisturbed = quiet.submit(ask);
   // Parked after 4, 8, 12, 16 and 20 tokens.
   run_until(rig, *client, 22);
@@ -72,11 +72,11 @@ TEST(Deterministic, WithoutItARecomputedReplyDiffers) {  // Else the test above 
   spec.scheduler.preempt_ram = Bytes(0);
   spec.scheduler.preempt.every = Tokens(4);
   const Ask ask{.prompt = std::string(20, 'p'), .max_tokens = 30};
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto client = rig.submit(ask);
   rig.run({client.get()});
   spec.scheduler.preempt.every = Tokens(0);
-  SchedulerRig quiet(spec);
+  Rig quiet(spec);
   const auto undisturbed = quiet.submit(ask);
   quiet.run({undisturbed.get()});
   EXPECT_NE(client->text, undisturbed->text);
@@ -86,7 +86,7 @@ TEST(Deterministic, WithoutItARecomputedReplyDiffers) {  // Else the test above 
 TEST(Deterministic, CompanyAndItsCancelsChangeNothing) {
   const RigSpec spec = deterministic(4);
   const Ask ask{.prompt = std::string(50, 'p'), .max_tokens = 40};
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   std::vector<std::unique_ptr<Client>> company;
   const auto client = rig.submit(ask);
   for (int i = 0; client->n_final == 0; ++i) {
@@ -100,7 +100,7 @@ TEST(Deterministic, CompanyAndItsCancelsChangeNothing) {
 
 TEST(Deterministic, OnlyWholeChunksOfAPromptAreReused) {
   const RigSpec spec = deterministic(1);
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const Ask first{.prompt = std::string(20, 'p'), .max_tokens = 20};
   const auto client = rig.submit(first);
   rig.run({client.get()});
@@ -117,7 +117,7 @@ TEST(Deterministic, AWindowsCellsAreComputedAgainNotMoved) {
   spec.scheduler.preempt_ram.reset();
   spec.scheduler.preempt.every = Tokens(4);
   const Ask ask{.prompt = std::string(20, 'p'), .max_tokens = 30};
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto client = rig.submit(ask);
   rig.run({client.get()});
   EXPECT_EQ(client->text, alone(spec, ask));
@@ -128,10 +128,10 @@ TEST(Deterministic, AWindowsCellsAreComputedAgainNotMoved) {
 TEST(DeterministicDeathTest, NeedsAnEngineThatComputesSequencesApart) {
   RigSpec pooled = deterministic();
   pooled.geometry.layout = Layout::pooled;
-  EXPECT_DEATH(SchedulerRig{pooled}, "cannot be deterministic");
+  EXPECT_DEATH(Rig{pooled}, "cannot be deterministic");
   RigSpec together = deterministic();
   together.engine.one_sequence_per_ubatch = false;
-  EXPECT_DEATH(SchedulerRig{together}, "cannot be deterministic");
+  EXPECT_DEATH(Rig{together}, "cannot be deterministic");
 }
 
 }  // namespace

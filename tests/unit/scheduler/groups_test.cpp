@@ -1,5 +1,5 @@
 // Choices of one request: one prompt, a seed each, and parks that take all of them.
-#include "support/scheduler_rig.h"
+#include "sim/rig.h"
 
 #include <algorithm>
 
@@ -8,11 +8,11 @@
 namespace fermata {
 namespace {
 
-using testing::Ask;
-using testing::Client;
-using testing::RigSpec;
-using testing::SchedulerRig;
-using testing::solo_run;
+using sim::Ask;
+using sim::Client;
+using sim::Rig;
+using sim::RigSpec;
+using sim::solo_run;
 
 constexpr std::size_t choices = 3;
 const Ask ask{.prompt = std::string(50, 'p'), .max_tokens = 20, .temperature = 1.0F};
@@ -32,7 +32,7 @@ void expect_solo_texts(const std::vector<std::unique_ptr<Client>>& clients, Ask 
 }
 
 // Ticks until all of them have a token.
-void run_until_all_decode(SchedulerRig& rig, const std::vector<std::unique_ptr<Client>>& clients) {
+void run_until_all_decode(Rig& rig, const std::vector<std::unique_ptr<Client>>& clients) {
   const auto decodes = [](const auto& client) {
     client->read();
     return !client->tokens.empty();
@@ -42,7 +42,7 @@ void run_until_all_decode(SchedulerRig& rig, const std::vector<std::unique_ptr<C
 
 TEST(Groups, ComputeTheirPromptOnceAndGetTheTextsOfTheirSeeds) {
   for (const bool cache_prompt : {true, false}) {
-    SchedulerRig rig{RigSpec{}};
+    Rig rig{RigSpec{}};
     Ask of = ask;
     of.cache_prompt = cache_prompt;
     const auto clients = rig.submit(of, choices);
@@ -61,7 +61,7 @@ TEST(Groups, WhereCellsCannotBeSharedEachComputesItsPrompt) {
   RigSpec spec;
   spec.geometry.layout = Layout::split;
   spec.geometry.n_ctx = Tokens(1024);
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto clients = rig.submit(ask, choices);
   rig.run(readers(clients));
   expect_solo_texts(clients, ask);
@@ -71,7 +71,7 @@ TEST(Groups, WhereCellsCannotBeSharedEachComputesItsPrompt) {
 TEST(Groups, AreQueuedAsAWholeOrNotAtAll) {
   RigSpec spec;
   spec.scheduler.waiting_max = choices;
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto one = rig.submit(ask);
   const auto refused = rig.submit(ask, choices);
   for (const auto& client : refused) {
@@ -87,7 +87,7 @@ TEST(Groups, AreQueuedAsAWholeOrNotAtAll) {
 TEST(Groups, HeldByOneNameLeaveAndComeBackInNoMoreCells) {
   RigSpec spec;
   spec.scheduler.bytes_per_token = Bytes(24) + engine::state_bytes_per_cell;
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto clients = rig.submit(ask, choices);
   run_until_all_decode(rig, clients);
   const Tokens before = rig.engine().cells_used();
@@ -112,7 +112,7 @@ TEST(Groups, LargerThanThePoolTakeTurnsWithinThemselves) {
     RigSpec spec;
     spec.scheduler.bytes_per_token = Bytes(24) + engine::state_bytes_per_cell;
     spec.scheduler.preempt_ram = Bytes(budget);
-    SchedulerRig rig(spec);
+    Rig rig(spec);
     Ask of = ask;
     of.max_tokens = 150;  // 50 + 3 * 150 cells in a pool of 256.
     const auto clients = rig.submit(of, choices);
@@ -130,7 +130,7 @@ TEST(Groups, LargerThanThePoolTakeTurnsWithinThemselves) {
 }
 
 TEST(Groups, AbandonedWhileParkedLeaveNothing) {
-  SchedulerRig rig{RigSpec{}};
+  Rig rig{RigSpec{}};
   const auto clients = rig.submit(ask, choices);
   run_until_all_decode(rig, clients);
   const auto parked = rig.hold(scheduler::HoldAction::park, clients[0]->id);

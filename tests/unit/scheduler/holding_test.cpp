@@ -1,5 +1,5 @@
 // Parking by hand: commands, receipts, and what a held request leaves behind.
-#include "support/scheduler_rig.h"
+#include "sim/rig.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@ namespace {
 using scheduler::HoldAction;
 using scheduler::HoldOutcome;
 using scheduler::HoldReceipt;
-using testing::Client;
-using testing::RigSpec;
-using testing::SchedulerRig;
-using testing::solo_run;
+using sim::Client;
+using sim::Rig;
+using sim::RigSpec;
+using sim::solo_run;
 
 RigSpec spec_of(int seats = 4) {
   RigSpec spec;
@@ -22,7 +22,7 @@ RigSpec spec_of(int seats = 4) {
 }
 
 // Ticks until the client has read so many tokens.
-void read_tokens(SchedulerRig& rig, Client& client, std::size_t n) {
+void read_tokens(Rig& rig, Client& client, std::size_t n) {
   for (int i = 0; i < 1000 && client.tokens.size() < n; ++i) {
     rig.tick();
     client.read();
@@ -30,7 +30,7 @@ void read_tokens(SchedulerRig& rig, Client& client, std::size_t n) {
   ASSERT_GE(client.tokens.size(), n);
 }
 
-HoldReceipt receipt_of(SchedulerRig& rig, const std::shared_ptr<scheduler::HoldReply>& reply) {
+HoldReceipt receipt_of(Rig& rig, const std::shared_ptr<scheduler::HoldReply>& reply) {
   rig.tick();
   const auto receipt = reply->take();
   EXPECT_TRUE(receipt.has_value());
@@ -38,7 +38,7 @@ HoldReceipt receipt_of(SchedulerRig& rig, const std::shared_ptr<scheduler::HoldR
 }
 
 TEST(Holding, AParkedRequestStaysOutUntilItIsLetBack) {
-  SchedulerRig rig(spec_of());
+  Rig rig(spec_of());
   const auto client = rig.submit({.prompt = "north", .max_tokens = 20});
   read_tokens(rig, *client, 5);
   const auto parked = receipt_of(rig, rig.hold(HoldAction::park, Seat(0)));
@@ -70,7 +70,7 @@ TEST(Holding, AParkedRequestStaysOutUntilItIsLetBack) {
 TEST(Holding, OverTheBudgetItIsComputedAgain) {
   RigSpec spec = spec_of();
   spec.scheduler.preempt_ram = Bytes(0);
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto client = rig.submit({.prompt = "north", .max_tokens = 20});
   read_tokens(rig, *client, 5);
   const auto parked = receipt_of(rig, rig.hold(HoldAction::park, client->id));
@@ -83,12 +83,12 @@ TEST(Holding, OverTheBudgetItIsComputedAgain) {
 }
 
 TEST(Holding, InTheMiddleOfAPromptNothingIsLost) {
-  const testing::Ask ask{.prompt = std::string(120, 'p') + "q", .max_tokens = 20};
+  const sim::Ask ask{.prompt = std::string(120, 'p') + "q", .max_tokens = 20};
   for (const std::int64_t budget : {0, 1'000'000}) {
     RigSpec spec = spec_of();
     spec.engine.n_batch = Tokens(16);
     spec.scheduler.preempt_ram = Bytes(budget);
-    SchedulerRig rig(spec);
+    Rig rig(spec);
     const auto client = rig.submit(ask);
     for (int i = 0; i < 3; ++i) rig.tick();
     const auto parked = receipt_of(rig, rig.hold(HoldAction::park, client->id));
@@ -102,7 +102,7 @@ TEST(Holding, InTheMiddleOfAPromptNothingIsLost) {
 }
 
 TEST(Holding, ARequestInTheQueueIsHeldAndPassedOver) {
-  SchedulerRig rig(spec_of(1));
+  Rig rig(spec_of(1));
   const auto first = rig.submit({.prompt = "first", .max_tokens = 10});
   read_tokens(rig, *first, 1);
   const auto held = rig.submit({.prompt = "held", .max_tokens = 10});
@@ -128,7 +128,7 @@ TEST(Holding, ARequestInTheQueueIsHeldAndPassedOver) {
 }
 
 TEST(Holding, MistakesAreNamed) {
-  SchedulerRig rig(spec_of());
+  Rig rig(spec_of());
   const auto client = rig.submit({.prompt = "north", .max_tokens = 20});
   read_tokens(rig, *client, 2);
   const auto outcome = [&](HoldAction action, auto whom) {
@@ -150,7 +150,7 @@ TEST(Holding, MistakesAreNamed) {
 TEST(Holding, CommandsHaveALimit) {
   RigSpec spec = spec_of();
   spec.scheduler.holds_max = 2;
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto ask = [&] {
     return rig.scheduler().hold({.action = HoldAction::park,
                                  .seat = Seat(0),
@@ -164,7 +164,7 @@ TEST(Holding, CommandsHaveALimit) {
 }
 
 TEST(Holding, WhoLeavesWhileHeldLeavesNothing) {
-  SchedulerRig rig(spec_of(1));
+  Rig rig(spec_of(1));
   const auto parked = rig.submit({.prompt = "parked", .max_tokens = 50});
   read_tokens(rig, *parked, 3);
   rig.hold(HoldAction::park, parked->id);
@@ -190,7 +190,7 @@ TEST(Holding, WhoLeavesWhileHeldLeavesNothing) {
 }
 
 TEST(Holding, ShutdownEndsTheHeldAndRefusesCommands) {
-  SchedulerRig rig(spec_of());
+  Rig rig(spec_of());
   const auto held = rig.submit({.prompt = "held", .max_tokens = 50});
   read_tokens(rig, *held, 3);
   rig.hold(HoldAction::park, held->id);
@@ -210,7 +210,7 @@ TEST(Holding, CommandsThatNobodyTookAreAnsweredWhenTheSchedulerEnds) {
   bool woken = false;
   reply->wake_with([&] { woken = true; });
   {
-    SchedulerRig rig(spec_of());
+    Rig rig(spec_of());
     ASSERT_EQ(rig.scheduler().hold({.action = HoldAction::park, .seat = Seat(0), .reply = reply}),
               scheduler::SubmitOutcome::accepted);
   }
@@ -222,7 +222,7 @@ TEST(Holding, CommandsThatNobodyTookAreAnsweredWhenTheSchedulerEnds) {
 
 TEST(Holding, ParkedForRoomAndThenHeldStaysParked) {
   RigSpec spec = spec_of();
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   std::vector<std::unique_ptr<Client>> clients;
   std::vector<Client*> readers;
   for (const char* prompt : {"north", "east", "south", "west"}) {

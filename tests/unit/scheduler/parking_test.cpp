@@ -1,16 +1,16 @@
 // Requests that leave the pool and come back: their text, their bill and what they leave behind.
-#include "support/scheduler_rig.h"
+#include "sim/rig.h"
 
 #include <gtest/gtest.h>
 
 namespace fermata {
 namespace {
 
-using testing::Ask;
-using testing::Client;
-using testing::RigSpec;
-using testing::SchedulerRig;
-using testing::solo_run;
+using sim::Ask;
+using sim::Client;
+using sim::Rig;
+using sim::RigSpec;
+using sim::solo_run;
 
 RigSpec with_budget(std::optional<std::int64_t> bytes) {
   RigSpec spec;
@@ -20,7 +20,7 @@ RigSpec with_budget(std::optional<std::int64_t> bytes) {
   return spec;
 }
 
-std::vector<std::unique_ptr<Client>> run_four(SchedulerRig& rig) {
+std::vector<std::unique_ptr<Client>> run_four(Rig& rig) {
   std::vector<std::unique_ptr<Client>> clients;
   std::vector<Client*> readers;
   for (const char* prompt : {"north", "east", "south", "west"}) {
@@ -46,7 +46,7 @@ std::uint64_t observations(const TimeHistogram& times) {
 class Budgets : public ::testing::TestWithParam<std::optional<std::int64_t>> {};
 
 TEST_P(Budgets, FourThatOverflowThePoolAllGetTheirSoloText) {
-  SchedulerRig rig(with_budget(GetParam()));
+  Rig rig(with_budget(GetParam()));
   const auto clients = run_four(rig);
   std::int32_t parks = 0;
   for (const auto& client : clients) {
@@ -87,7 +87,7 @@ FinalEvent run_timed(std::optional<std::int64_t> budget, std::int64_t every) {
   RigSpec spec = with_budget(budget);
   spec.model.cost = {Micros(100), Micros(10), 0};
   spec.scheduler.preempt.every = Tokens(every);
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto client = rig.submit({.prompt = std::string(100, 'p'), .max_tokens = 40});
   rig.run({client.get()});
   return *client->final;
@@ -116,7 +116,7 @@ TEST(Parking, IsNotBilled) {  // "prompt_n 384 for a prompt of 20 tokens", and r
 TEST(Parking, TheBudgetIsFreeAgainOnceTheyAreBack) {  // (10) resumed ones kept their buffers
   RigSpec spec = with_budget(1400);                   // Not twice the image of this one.
   spec.scheduler.preempt.every = Tokens(2);
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto client = rig.submit({.prompt = "north", .max_tokens = 30});
   Bytes most{0};
   while (client->n_final == 0) {
@@ -134,7 +134,7 @@ TEST(Parking, EveryResumeBuysTokens) {  // (20), (3 of group A) parked again at 
     RigSpec spec = with_budget(budget);
     spec.geometry.n_ctx = Tokens(640);
     spec.scheduler.preempt.rotate_after = Micros(0);  // As impatient as can be.
-    SchedulerRig rig(spec);
+    Rig rig(spec);
     std::vector<std::unique_ptr<Client>> clients;
     std::vector<Client*> readers;
     for (const char name : {'n', 'e', 's', 'w'}) {
@@ -158,7 +158,7 @@ TEST(Parking, EveryResumeBuysTokens) {  // (20), (3 of group A) parked again at 
 }
 
 TEST(Parking, IdleConversationsDoNotKeepTheParkedOut) {  // (1) the pool was believed to be empty
-  SchedulerRig rig(with_budget(std::nullopt));
+  Rig rig(with_budget(std::nullopt));
   std::vector<std::unique_ptr<Client>> idle;
   for (const char* prompt : {"first idle one", "second idle one"}) {
     idle.push_back(rig.submit({.prompt = prompt, .max_tokens = 80}));
@@ -171,7 +171,7 @@ TEST(Parking, IdleConversationsDoNotKeepTheParkedOut) {  // (1) the pool was bel
 }
 
 TEST(Parking, WhoLeavesWhileParkedLeavesNothing) {
-  SchedulerRig rig(with_budget(std::nullopt));
+  Rig rig(with_budget(std::nullopt));
   std::vector<std::unique_ptr<Client>> clients;
   for (const char* prompt : {"north", "east", "south"}) {
     clients.push_back(rig.submit({.prompt = prompt, .max_tokens = -1}));
@@ -194,7 +194,7 @@ TEST(Parking, WhoLeavesWhileParkedLeavesNothing) {
 
 TEST(Parking, ABrokenStepDoesNotTouchTheParked) {  // A decode error of the batch ended them too.
   RigSpec spec = with_budget(std::nullopt);
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   std::vector<std::unique_ptr<Client>> clients;
   for (const char* prompt : {"north", "east", "south"}) {
     clients.push_back(rig.submit({.prompt = prompt, .max_tokens = 120}));
@@ -225,7 +225,7 @@ TEST(Parking, ABrokenStepDoesNotTouchTheParked) {  // A decode error of the batc
 TEST(Parking, NoticesComeInPairsBetweenTheTokens) {
   RigSpec spec = with_budget(0);
   spec.scheduler.preempt.every = Tokens(3);
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto client = rig.submit({.prompt = "told", .max_tokens = 10});
   for (int i = 0; i < 200; ++i) rig.tick();
   scheduler::EventChannel::Taken taken;
@@ -240,7 +240,7 @@ TEST(Parking, NoticesComeInPairsBetweenTheTokens) {
 TEST(Parking, WithoutItWhoFindsNoCellFailsAndTheOthersEnd) {
   RigSpec spec;
   spec.scheduler.preempt.enabled = false;
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto clients = run_four(rig);
   int full = 0;
   for (const auto& client : clients) {
@@ -260,7 +260,7 @@ TEST(Parking, ASequenceThatIsParkedOftenIsCopiedOnceNotEveryTime) {
   spec.scheduler.preempt.every = Tokens(10);
   spec.scheduler.block = Tokens(8);
   spec.model.cost = {Micros(100), Micros(10), 0};
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto client = rig.submit({.prompt = "far", .max_tokens = 200});
   rig.run({client.get()});
   EXPECT_EQ(client->text, solo_run({}, {.prompt = "far", .max_tokens = 200}).text);
@@ -275,7 +275,7 @@ TEST(Parking, ASequenceThatIsParkedOftenIsCopiedOnceNotEveryTime) {
 TEST(Parking, WithoutThePlannerTheLastResortKeepsEveryText) {
   RigSpec spec = with_budget(5000);
   spec.scheduler.preempt.planner = false;
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto clients = run_four(rig);
   for (const auto& client : clients) {
     ASSERT_EQ(client->n_final, 1);

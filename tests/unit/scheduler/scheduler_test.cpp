@@ -1,21 +1,21 @@
 // One scheduler on the fake engine, seen from its clients.
 #include "scheduler/scheduler.h"
 
-#include "support/scheduler_rig.h"
+#include "sim/rig.h"
 
 #include <gtest/gtest.h>
 
 namespace fermata {
 namespace {
 
-using testing::Ask;
-using testing::Client;
-using testing::RigSpec;
-using testing::SchedulerRig;
-using testing::solo_run;
+using sim::Ask;
+using sim::Client;
+using sim::Rig;
+using sim::RigSpec;
+using sim::solo_run;
 
 TEST(Scheduler, OneRequestGetsItsTokensAndOneFinalEvent) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto client = rig.submit({.prompt = "hello there", .max_tokens = 20});
   rig.run({client.get()});
   ASSERT_EQ(client->n_final, 1);
@@ -28,7 +28,7 @@ TEST(Scheduler, OneRequestGetsItsTokensAndOneFinalEvent) {
 }
 
 TEST(Scheduler, CompanyDoesNotChangeTheText) {
-  SchedulerRig rig({});
+  Rig rig({});
   std::vector<std::unique_ptr<Client>> clients;
   std::vector<Client*> readers;
   std::vector<Ask> asks;
@@ -44,7 +44,7 @@ TEST(Scheduler, CompanyDoesNotChangeTheText) {
 }
 
 TEST(Scheduler, SecondTurnComputesOnlyWhatIsNew) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto first = rig.submit({.prompt = "a long system prompt. hi", .max_tokens = 8});
   rig.run({first.get()});
   const std::string next = "a long system prompt. hi" + first->text + " and then?";
@@ -57,7 +57,7 @@ TEST(Scheduler, SecondTurnComputesOnlyWhatIsNew) {
 }
 
 TEST(Scheduler, AgentsShareTheCellsOfACommonPrompt) {
-  SchedulerRig rig({});
+  Rig rig({});
   const std::string common(100, 's');
   const auto first = rig.submit({.prompt = common + "one", .max_tokens = 60});
   while (first->tokens.empty()) {
@@ -76,7 +76,7 @@ TEST(Scheduler, AgentsShareTheCellsOfACommonPrompt) {
 }
 
 TEST(Scheduler, WhatCanNeverFitIsToldAtOnceAndOthersGoOn) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto running = rig.submit({.prompt = "short", .max_tokens = 100});
   rig.tick();
   const auto giant = rig.submit({.prompt = std::string(256, 'x'), .max_tokens = 1});
@@ -91,7 +91,7 @@ TEST(Scheduler, WhatCanNeverFitIsToldAtOnceAndOthersGoOn) {
 }
 
 TEST(Scheduler, APromptOfOneLessThanTheWindowGetsOneToken) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto client = rig.submit({.prompt = std::string(255, 'x'), .max_tokens = -1});
   rig.run({client.get()});
   EXPECT_EQ(client->final->reason, FinishReason::window);
@@ -100,7 +100,7 @@ TEST(Scheduler, APromptOfOneLessThanTheWindowGetsOneToken) {
 }
 
 TEST(Scheduler, ASeatThatDoesNotExistIsRefused) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto client = rig.submit({.prompt = "x", .seat = Seat(4)});
   rig.run({client.get()});
   EXPECT_EQ(client->final->failure, FailureKind::no_such_seat);
@@ -109,7 +109,7 @@ TEST(Scheduler, ASeatThatDoesNotExistIsRefused) {
 TEST(Scheduler, AFullQueueRefusesAndTakesAgainLater) {
   RigSpec spec;
   spec.scheduler.waiting_max = 2;
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto first = rig.submit({.prompt = "1"});
   const auto second = rig.submit({.prompt = "2"});
   const auto third = rig.submit({.prompt = "3"});
@@ -124,7 +124,7 @@ TEST(Scheduler, AFullQueueRefusesAndTakesAgainLater) {
 TEST(Scheduler, AClientThatGoesAwayFreesItsCells) {
   RigSpec spec;
   spec.geometry.n_parallel = 1;
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto running = rig.submit({.prompt = "gone soon", .max_tokens = -1});
   const auto queued = rig.submit({.prompt = "gone while waiting", .max_tokens = -1});
   rig.tick();
@@ -145,7 +145,7 @@ TEST(Scheduler, AClientThatGoesAwayFreesItsCells) {
 TEST(Scheduler, ASlowReaderWaitsAloneAndLosesNothing) {
   RigSpec spec;
   spec.scheduler.events_max = 4;
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto slow = rig.submit({.prompt = "slow", .max_tokens = 30});
   const auto quick = rig.submit({.prompt = "quick", .max_tokens = 30});
   rig.run({quick.get()});
@@ -157,7 +157,7 @@ TEST(Scheduler, ASlowReaderWaitsAloneAndLosesNothing) {
 }
 
 TEST(Scheduler, ForcedTextStopsBeforeTheStopWord) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto client = rig.submit({.prompt = "x",
                                   .max_tokens = 100,
                                   .stop = {"?\nN"},
@@ -169,7 +169,7 @@ TEST(Scheduler, ForcedTextStopsBeforeTheStopWord) {
 }
 
 TEST(Scheduler, HeldBackTextIsReleasedWhenNoStopWordCame) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto client = rig.submit({.prompt = "x",
                                   .max_tokens = 100,
                                   .stop = {"blue moon"},
@@ -180,7 +180,7 @@ TEST(Scheduler, HeldBackTextIsReleasedWhenNoStopWordCame) {
 }
 
 TEST(Scheduler, AGrammarsDeadEndEndsItsOwnRequestOnly) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto bad = rig.submit({.prompt = "bad", .grammar = "root ::= ()"});
   const auto good = rig.submit({.prompt = "good", .max_tokens = 30});
   rig.run({bad.get(), good.get()});
@@ -189,7 +189,7 @@ TEST(Scheduler, AGrammarsDeadEndEndsItsOwnRequestOnly) {
 }
 
 TEST(Scheduler, NoTokensAskedMeansThePromptIsComputedAndKept) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto warm = rig.submit({.prompt = "warm this up", .max_tokens = 0});
   rig.run({warm.get()});
   EXPECT_EQ(warm->final->reason, FinishReason::limit);
@@ -202,7 +202,7 @@ TEST(Scheduler, NoTokensAskedMeansThePromptIsComputedAndKept) {
 TEST(Scheduler, ABrokenEngineEndsItsRequestsAndServesTheNext) {
   RigSpec spec;
   spec.model.faults.broken_percent = 100;
-  SchedulerRig broken(spec);
+  Rig broken(spec);
   const auto client = broken.submit({.prompt = "x"});
   broken.run({client.get()});
   EXPECT_EQ(client->final->failure, FailureKind::engine_broken);
@@ -213,7 +213,7 @@ TEST(Scheduler, ABrokenEngineEndsItsRequestsAndServesTheNext) {
 TEST(Scheduler, HigherPriorityIsAdmittedFirst) {
   RigSpec spec;
   spec.geometry.n_parallel = 1;
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const auto first = rig.submit({.prompt = "first", .max_tokens = 5});
   rig.tick();
   const auto low = rig.submit({.prompt = "low", .max_tokens = 5, .priority = 0});
@@ -230,7 +230,7 @@ TEST(Scheduler, HigherPriorityIsAdmittedFirst) {
 }
 
 TEST(Scheduler, StopNowTellsEveryone) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto running = rig.submit({.prompt = "a", .max_tokens = -1});
   const auto waiting = rig.submit({.prompt = "b", .max_tokens = -1});
   rig.tick();

@@ -1,18 +1,18 @@
 // Stop words as a client sees them. The fake's tokens are single bytes, so every word arrives in
 // pieces.
-#include "support/scheduler_rig.h"
+#include "sim/rig.h"
 
 #include <gtest/gtest.h>
 
 namespace fermata {
 namespace {
 
-using testing::Client;
-using testing::SchedulerRig;
+using sim::Client;
+using sim::Rig;
 
 Client forced(const std::string& reply, const std::vector<std::string>& stop,
               std::int64_t max_tokens = 100) {
-  SchedulerRig rig({});
+  Rig rig({});
   const auto client = rig.submit({.prompt = "say it",
                                   .max_tokens = max_tokens,
                                   .stop = stop,

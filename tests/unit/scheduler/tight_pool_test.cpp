@@ -1,20 +1,20 @@
 // Requests that fit only because cells are shared. Each of these ended the process once: the check
 // of the plan, or the plan itself, counted what is shared wrongly.
-#include "support/scheduler_rig.h"
+#include "sim/rig.h"
 
 #include <gtest/gtest.h>
 
 namespace fermata {
 namespace {
 
-using testing::Ask;
-using testing::Client;
-using testing::RigSpec;
-using testing::SchedulerRig;
-using testing::solo_run;
+using sim::Ask;
+using sim::Client;
+using sim::Rig;
+using sim::RigSpec;
+using sim::solo_run;
 
 // All in one tick, on what earlier requests have left.
-void expect_solo_texts(SchedulerRig& rig, const std::vector<Ask>& asks) {
+void expect_solo_texts(Rig& rig, const std::vector<Ask>& asks) {
   std::vector<std::unique_ptr<Client>> clients;
   std::vector<Client*> readers;
   for (const Ask& ask : asks) {
@@ -28,13 +28,13 @@ void expect_solo_texts(SchedulerRig& rig, const std::vector<Ask>& asks) {
   }
 }
 
-void finish(SchedulerRig& rig, const Ask& ask) {
+void finish(Rig& rig, const Ask& ask) {
   const auto client = rig.submit(ask);
   rig.run({client.get()});
 }
 
 TEST(TightPool, SeveralShareTheBeginningOfAnIdleConversation) {
-  SchedulerRig rig({});  // 256 cells, 4 seats
+  Rig rig({});  // 256 cells, 4 seats
   const std::string common(100, 's');
   finish(rig, {.prompt = common + std::string(100, 'a'), .max_tokens = 1});
   expect_solo_texts(rig, {{.prompt = common + "one", .max_tokens = 8},
@@ -45,7 +45,7 @@ TEST(TightPool, SeveralShareTheBeginningOfAnIdleConversation) {
 TEST(TightPool, GoesOnFromAnIdleSeatBesideABusyOneWithTheSameCells) {
   RigSpec spec;
   spec.scheduler.events_max = 4;  // Unread, the busy one stays where it is.
-  SchedulerRig rig(spec);
+  Rig rig(spec);
   const std::string common(100, 's');
   const auto busy = rig.submit({.prompt = common + "a", .max_tokens = 60});
   while (busy->tokens.empty()) {
@@ -63,7 +63,7 @@ TEST(TightPool, GoesOnFromAnIdleSeatBesideABusyOneWithTheSameCells) {
 }
 
 TEST(TightPool, PinnedRequestWhoseSeatWasEvictedInTheSameTick) {
-  SchedulerRig rig({});
+  Rig rig({});
   const std::string old(200, 'p');
   finish(rig, {.prompt = old, .max_tokens = 1, .seat = Seat(2)});
   expect_solo_texts(rig, {{.prompt = std::string(150, 'q'), .max_tokens = 4},
