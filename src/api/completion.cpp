@@ -104,7 +104,7 @@ class NativeFormat final : public ReplyFormat {
             {"stopping_word", final.stop_word},
             {"tokens_cached", (final.prompt_tokens + timings.predicted).value},
             {"timings", timings_json(timings)},
-            {"fermata", parking_json(final.parking)}};
+            {"fermata", fermata_json(final)}};
   }
 
   const Context& context_;

@@ -4,9 +4,11 @@
 #include "core/sampling_params.h"
 #include "engine/model.h"
 #include "engine/vocabulary.h"
+#include "metrics/exposition.h"
 #include "scheduler/scheduler.h"
 #include "settings/settings.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,8 @@ struct Context {
   std::string model_name;    // What replies call the model: the alias, or the file's name.
   std::string build;         // "fermata 0.1.0 (libllama v0.4.0)".
   std::int64_t started = 0;  // Seconds since 1970.
+  // Adds what parts that api does not know count; may be empty. Thread-safe.
+  std::function<void(Exposition&)> more_metrics;
 };
 
 }  // namespace fermata::api

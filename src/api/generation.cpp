@@ -155,6 +155,20 @@ class GenerationExchange final : public Exchange {
   bool done_ = false;
 };
 
+std::string_view name(PrefixSource source) {
+  switch (source) {
+    case PrefixSource::none:
+      return "none";
+    case PrefixSource::pool:
+      return "pool";
+    case PrefixSource::ram:
+      return "ram";
+    case PrefixSource::disk:
+      return "disk";
+  }
+  return "none";
+}
+
 double ms(Micros time) { return static_cast<double>(time.value) / 1000.0; }
 
 // 0 where the quotient says nothing: a client's JSON holds finite numbers only.
@@ -219,7 +233,8 @@ Json timings_json(const Timings& timings) {
           {"predicted_per_second", ratio(predicted_n * 1000.0, predicted_ms)}};
 }
 
-Json parking_json(const Parking& parking) {
+Json fermata_json(const FinalEvent& final) {
+  const Parking& parking = final.parking;
   Json modes = Json::array();
   if (parking.swaps > 0) modes.push_back("swap");
   if (parking.recomputes > 0) modes.push_back("recompute");
@@ -228,12 +243,14 @@ Json parking_json(const Parking& parking) {
           {"parked_ms", ms(parking.time)},
           {"modes", modes},
           {"recomputed_tokens", parking.recomputed.value},
-          {"exactness", is_exact ? "exact" : "recomputed"}};
+          {"exactness", is_exact ? "exact" : "recomputed"},
+          {"prefix",
+           {{"from", name(final.prefix_source)}, {"tokens", final.timings.prompt_cached.value}}}};
 }
 
 void add_figures(Json& reply, const FinalEvent& final) {
   reply["timings"] = timings_json(final.timings);
-  reply["fermata"] = parking_json(final.parking);
+  reply["fermata"] = fermata_json(final);
 }
 
 Json usage_json(const Timings& timings, Tokens prompt) {

@@ -85,8 +85,8 @@ void append_event(std::string& out, std::string_view json);
 FinalEvent total(std::span<const Outcome> choices);
 
 Json timings_json(const Timings& timings);
-// What parking did to the request, as the "fermata" of a reply.
-Json parking_json(const Parking& parking);
+// What parking did to the request and where its beginning came from: the "fermata" of a reply.
+Json fermata_json(const FinalEvent& final);
 // Adds "timings" and "fermata".
 void add_figures(Json& reply, const FinalEvent& final);
 Json usage_json(const Timings& timings, Tokens prompt);

@@ -159,6 +159,26 @@ void write_parks_by_reason(Exposition& out, const scheduler::SchedulerStats& sta
   write("recompute", stats.recomputes_by_reason);
 }
 
+void write_cache(Exposition& out, const scheduler::SchedulerStats& stats) {
+  const auto counter = [&](const char* name, const char* help, const Gauge& count) {
+    out.counter(name, help, static_cast<double>(count.value()));
+  };
+  out.gauge("fermata_cache_bytes", "Bytes of conversations that nobody computes, by where they are.",
+            static_cast<double>(stats.cached_bytes.value()), {{"tier", "ram"}});
+  out.gauge("fermata_cache_conversations", "Conversations kept out of the pool.",
+            static_cast<double>(stats.cached_conversations.value()), {{"tier", "ram"}});
+  counter("fermata_cache_stored_total", "Conversations put there.", stats.cache_stored);
+  counter("fermata_cache_hits_total", "Requests that went on from one.", stats.cache_hits);
+  counter("fermata_cache_superseded_total", "Conversations that gave way to their continuation.",
+          stats.cache_superseded);
+  counter("fermata_cache_evicted_total", "Conversations dropped for want of room.",
+          stats.cache_evicted);
+  out.counter("fermata_cache_tokens_total", "Prompt tokens that came back from there.",
+              as_double(stats.cache_tokens.value()));
+  out.histogram("fermata_cache_copy_seconds", "Bringing one conversation back into the pool.",
+                stats.cache_in);
+}
+
 void write_times(Exposition& out, const scheduler::SchedulerStats& stats) {
   out.histogram("fermata_park_copy_seconds", "Copying the cells of one park out of the pool.",
                 stats.swap_out);
@@ -319,6 +339,8 @@ std::unique_ptr<Exchange> metrics(const Context& context, ScrapeWindow& window) 
   write_llama_names(out, stats, status, window.next(stats));
   write_parking(out, stats);
   write_parks_by_reason(out, stats);
+  write_cache(out, stats);
+  if (context.more_metrics) context.more_metrics(out);
   write_times(out, stats);
   write_own_names(out, stats, status);
   Head head;

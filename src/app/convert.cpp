@@ -68,6 +68,16 @@ engine::InjectedFaults injected_faults_of(const settings::Settings& settings) {
           .move_percent = narrow(settings.preempt.move_fault_percent)};
 }
 
+store::StoreOptions store_options_of(const settings::Settings& settings) {
+  const settings::PageSettings& pages = settings.pages;
+  store::StoreOptions out;
+  out.keeper.folder = pages.folder;
+  if (pages.disk_bytes >= 0) out.keeper.bytes_max = Bytes(pages.disk_bytes);
+  if (pages.ttl_s >= 0) out.keeper.ttl_seconds = pages.ttl_s;
+  if (pages.bytes_per_hour >= 0) out.keeper.bytes_per_hour_max = Bytes(pages.bytes_per_hour);
+  return out;
+}
+
 scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& settings) {
   scheduler::SchedulerOptions out;
   out.waiting_max = static_cast<std::size_t>(settings.limits.queue_max);
@@ -82,6 +92,10 @@ scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& setti
   out.preempt.planner = !preempt.last_resort_only;
   out.preempt_ram.reset();
   if (preempt.ram_mib >= 0) out.preempt_ram = Bytes(preempt.ram_mib << 20);
+  const std::int64_t cache_mib = settings.server.cache_prompt ? settings.server.cache_ram_mib : 0;
+  out.cache_ram.reset();
+  if (cache_mib >= 0) out.cache_ram = Bytes(cache_mib << 20);
+  out.copies_idle = settings.server.cache_idle_slots;
   return out;
 }
 

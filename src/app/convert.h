@@ -8,6 +8,7 @@
 #include "http/server.h"
 #include "scheduler/scheduler.h"
 #include "settings/settings.h"
+#include "store/store.h"
 
 #include <string>
 
@@ -17,6 +18,8 @@ Geometry geometry_of(const settings::Settings& settings);
 engine::EngineOptions engine_options_of(const settings::Settings& settings);
 engine::llama::ModelOptions model_options_of(const settings::Settings& settings);
 engine::InjectedFaults injected_faults_of(const settings::Settings& settings);
+// REQUIRES: settings.pages.folder is not empty.
+store::StoreOptions store_options_of(const settings::Settings& settings);
 scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& settings);
 http::ServerOptions server_options_of(const settings::Settings& settings);
 LogOptions log_options_of(const settings::Settings& settings);

@@ -1,6 +1,7 @@
 #include "app/instance.h"
 
 #include "app/convert.h"
+#include "base/log.h"
 #include "engine/llama/backend.h"
 
 #include <array>
@@ -39,6 +40,7 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
   options.bytes_per_token =
       out->model_->bytes_per_token(geometry.cache_type_k, geometry.cache_type_v) +
       engine::state_bytes_per_cell;
+  if (auto opened = out->open_store(options); !opened) return Err(opened.error());
   out->scheduler_ = std::make_unique<scheduler::Scheduler>(*out->engine_, *out->vocabulary_,
                                                            out->clock_, options);
   api::Context context;
@@ -49,15 +51,49 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
   context.model_name = model_name_of(settings);
   context.build = build_info();
   context.started = wall_clock_seconds();
+  if (out->store_) {
+    context.more_metrics = [store = out->store_.get()](Exposition& exposition) {
+      store::write(exposition, store->stats());
+      store::write(exposition, store->disk(), "disk");
+    };
+  }
+  out->bell_.hang_up(out->scheduler_.get());
   out->service_ = api::make_service(context);
   out->thread_ = std::thread([scheduler = out->scheduler_.get()] { scheduler->run(); });
   return out;
 }
 
 Instance::~Instance() {
-  if (!thread_.joinable()) return;
-  scheduler_->stop_now();
-  thread_.join();
+  if (thread_.joinable()) {
+    scheduler_->stop_now();
+    thread_.join();
+  }
+  close_store();
+}
+
+Result<void, std::string> Instance::open_store(scheduler::SchedulerOptions& options) {
+  if (settings_.pages.folder.empty()) return {};
+  store::StoreOptions wanted = store_options_of(settings_);
+  wanted.wake = [this] { bell_.ring(); };
+  auto opened = store::Store::open(std::move(wanted));
+  if (!opened) return Err("--page-dir: " + opened.error());
+  store_ = std::move(opened).value();
+  const store::OpenReport& report = store_->opened();
+  log_info("--page-dir holds {} conversations, {} bytes", report.pages, report.bytes.value);
+  const Geometry& geometry = engine_->geometry();
+  options.archive.store = store_.get();
+  options.archive.fingerprint =
+      model_->fingerprint(geometry.cache_type_k, geometry.cache_type_v);
+  return {};
+}
+
+void Instance::close_store() {
+  if (!store_) return;
+  bell_.hang_up(nullptr);
+  const store::CloseReport report =
+      store_->close(Micros(settings_.limits.shutdown_timeout_s * 1'000'000));
+  log_info("{} conversations were still written to --page-dir, {} were not", report.saved,
+           report.not_saved);
 }
 
 std::string build_info() {

@@ -8,8 +8,10 @@
 #include "engine/vocabulary.h"
 #include "scheduler/scheduler.h"
 #include "settings/settings.h"
+#include "store/store.h"
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -34,13 +36,34 @@ class Instance {
   void end_requests() { scheduler_->stop_now(); }
 
  private:
+  // Wakes the scheduler, while there is one.
+  class Bell {
+   public:
+    void ring() {
+      const std::lock_guard lock(mutex_);
+      if (target_ != nullptr) target_->poke();
+    }
+    void hang_up(scheduler::Scheduler* target) {
+      const std::lock_guard lock(mutex_);
+      target_ = target;
+    }
+
+   private:
+    std::mutex mutex_;
+    scheduler::Scheduler* target_ = nullptr;
+  };
+
   Instance() = default;
+  Result<void, std::string> open_store(scheduler::SchedulerOptions& options);
+  void close_store();
 
   settings::Settings settings_;
   SteadyClock clock_;
   std::unique_ptr<engine::Model> model_;
   std::unique_ptr<engine::Vocabulary> vocabulary_;
   std::unique_ptr<engine::Engine> engine_;
+  Bell bell_;
+  std::unique_ptr<store::Store> store_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<api::Service> service_;
   std::thread thread_;

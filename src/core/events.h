@@ -67,8 +67,16 @@ struct Parking {
   std::int32_t parks() const { return swaps + recomputes; }
 };
 
+// Where the beginning of a prompt came from that was not computed.
+enum class PrefixSource : std::uint8_t {
+  none,
+  pool,  // Cells that were there.
+  ram,   // Bytes of a conversation that had left the pool.
+  disk,  // The same, from the store.
+};
+
 struct Timings {
-  Tokens prompt_cached;    // Taken over from resident cells.
+  Tokens prompt_cached;    // Not computed: see PrefixSource.
   Tokens prompt_computed;  // prompt_cached + prompt_computed = the prompt's length.
   Micros prompt_time;      // From the start of the work on the prompt to the first token.
   Tokens predicted;
@@ -84,6 +92,7 @@ struct FinalEvent {
   bool truncated = false;
   Timings timings;
   Parking parking;
+  PrefixSource prefix_source = PrefixSource::none;
   Tokens prompt_tokens;
   Tokens window;  // The limit that applied to it, for error messages.
   std::optional<Seat> seat;

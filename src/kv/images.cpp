@@ -6,35 +6,6 @@
 #include <utility>
 
 namespace fermata::kv {
-namespace {
-
-Tokens tokens_of(std::span<const Piece> pieces) {
-  Tokens out{0};
-  for (const Piece& piece : pieces) out += piece.tokens();
-  return out;
-}
-
-Bytes bytes_of(const std::vector<Piece>& pieces) {
-  Bytes out{0};
-  for (const Piece& piece : pieces) out += piece.size();
-  return out;
-}
-
-// How many pieces at the beginning are the same.
-std::size_t common_pieces(const std::vector<Piece>& a, const std::vector<Piece>& b) {
-  std::size_t out = 0;
-  while (out < a.size() && out < b.size() && a[out].is_same(b[out])) ++out;
-  return out;
-}
-
-}  // namespace
-
-Tokens shared(const Image& a, const Image& b) {
-  return tokens_of(std::span(a.pieces).first(common_pieces(a.pieces, b.pieces)));
-}
-
-Bytes Image::size() const { return bytes_of(pieces); }
-
 Tokens Pool::mirrored(Seat seat) const { return tokens_of(at(seat).mirror); }
 
 bool Pool::mirror_next(Seat seat) {
@@ -53,22 +24,24 @@ bool Pool::copy(Seat seat, Tokens begin, Tokens end, Hold hold, std::vector<Piec
   const bool done = ranges ? engine_.export_range(seat, begin, end, bytes).ok()
                            : engine_.export_sequence(seat, bytes).ok();
   const Bytes size{static_cast<std::int64_t>(bytes.size())};
-  const bool fits = vault_.has_room(size) || (hold == Hold::parked && make_room(size, seat));
+  const bool fits = vault_.has_room(size, hold) ||
+                    (hold == Hold::parked && make_room(size, seat)) ||
+                    (hold == Hold::cached && shelf_.make_room(size));
   if (!done || !fits) {
     vault_.give_back(std::move(bytes));
     return false;
   }
-  into.push_back(vault_.put(std::move(bytes), end - begin, hold, hold == Hold::mirror));
+  into.push_back(vault_.put(std::move(bytes), end - begin, hold, hold != Hold::parked));
   return true;
 }
 
 // The largest mirrors go first: few of them make room.
 bool Pool::make_room(Bytes bytes, Seat except) {
-  while (!vault_.has_room(bytes)) {
+  while (!vault_.has_room(bytes, Hold::parked)) {
     SeatState* largest = nullptr;
     for (std::int32_t s = 0; s < seats(); ++s) {
       SeatState& state = at(Seat(s));
-      if (Seat(s) == except || state.mirror.empty()) continue;
+      if (Seat(s) == except || state.use != SeatUse::busy || state.mirror.empty()) continue;
       if (largest == nullptr || bytes_of(state.mirror) > bytes_of(largest->mirror)) {
         largest = &state;
       }
@@ -142,10 +115,8 @@ Tokens Pool::restore(Seat seat, Image image) {
     const bool done = ranges ? engine_.import_range(seat, piece.bytes()).ok()
                              : engine_.import_sequence(seat, piece.bytes()).ok();
     if (done) continue;
-    engine_.clear(seat);
-    ledger_.clear(seat);
-    state.tokens.clear();
-    state.in_chunks = Tokens(0);
+    drop(seat);
+    state.use = SeatUse::busy;
     return Tokens(0);
   }
   appended(seat, std::span(image.tokens).subspan(state.tokens.size()));
@@ -154,8 +125,8 @@ Tokens Pool::restore(Seat seat, Image image) {
     // A short last piece would leave ever more of them behind, unless others come back by it.
     const Piece& last = image.pieces.back();
     if (last.tokens() < block_ && !last.is_shared()) image.pieces.pop_back();
-    for (Piece& piece : image.pieces) piece.hold_as(Hold::mirror);
     state.mirror = std::move(image.pieces);
+    hold_mirror(state, Hold::mirror, vault_);
   }
   return ledger_.length(seat);
 }

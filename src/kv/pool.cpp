@@ -8,11 +8,11 @@
 namespace fermata::kv {
 namespace {
 
-Tokens common_prefix(std::span<const TokenId> a, std::span<const TokenId> b) {
-  const std::size_t n = std::min(a.size(), b.size());
-  const auto [end, unused] =
-      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin());
-  return Tokens(end - a.begin());
+bool comes_back_alike(const engine::Engine& engine, const PoolOptions& options) {
+  // A window's cells come back in another place, and sums over them in another order.
+  const bool moves_cells = engine.memory_kind() == engine::MemoryKind::sliding_window;
+  if (options.chunk > Tokens(0) && moves_cells) return false;
+  return engine.capabilities().move_ranges || engine.capabilities().move_sequences;
 }
 
 }  // namespace
@@ -32,12 +32,19 @@ Reservation::~Reservation() {
   if (pool_ != nullptr) pool_->at(seat_).promised = Tokens(0);
 }
 
-Pool::Pool(engine::Engine& engine, std::optional<Bytes> budget, Tokens block, Tokens chunk)
+Pool::Pool(engine::Engine& engine, const PoolOptions& options)
     : engine_(engine),
-      block_(block),
-      chunk_(chunk),
+      block_(options.block),
+      chunk_(options.chunk),
+      cache_min_(options.cache_min),
+      budgets_(options.budgets),
+      can_restore_(comes_back_alike(engine, options)),
       ledger_(engine.limits().seats, engine.capabilities().cells_per_token),
-      vault_(budget),
+      vault_(options.budgets),
+      shelf_(vault_, {.block = options.block,
+                      .chunk = options.chunk,
+                      .least = options.cache_min,
+                      .cuts = engine.capabilities().truncate_anywhere}),
       seats_(static_cast<std::size_t>(engine.limits().seats)) {}
 
 Pool::SeatState& Pool::at(Seat seat) {
@@ -94,16 +101,26 @@ PrefixMatch Pool::match(Seat seat, std::span<const TokenId> prompt) const {
 Tokens Pool::take(Seat seat, Tokens keep) {
   SeatState& state = at(seat);
   FERMATA_CHECK(state.use != SeatUse::busy, "taking a seat that somebody has");
+  if (!goes_on(ledger_.length(seat), keep) || is_snapshot(seat)) shelve(seat);
   if (engine_.truncate(seat, keep) == engine::EditOutcome::unsupported) {
     engine_.clear(seat);
     keep = Tokens(0);
   }
+  state.use = SeatUse::busy;
+  cut(seat, keep);
+  hold_mirror(state, Hold::mirror, vault_);
+  return keep;
+}
+
+// After the engine did.
+void Pool::cut(Seat seat, Tokens keep) {
+  SeatState& state = at(seat);
   ledger_.truncate(seat, keep);
   state.tokens.resize(static_cast<std::size_t>(keep.value));
   state.in_chunks = std::min(state.in_chunks, keep);
-  state.use = SeatUse::busy;
+  while (tokens_of(state.mirror) > keep) state.mirror.pop_back();
+  if (!engine_.capabilities().move_ranges) state.mirror.clear();  // Soon less than it holds.
   check_agreement(seat);
-  return keep;
 }
 
 Tokens Pool::take_shared(Seat seat, Seat from, Tokens n) {
@@ -146,29 +163,38 @@ void Pool::release(Seat seat, bool keep, Micros now) {
   FERMATA_CHECK(state.use == SeatUse::busy, "releasing a seat that nobody has");
   state.use = SeatUse::idle;
   state.last_used = now;
-  state.mirror.clear();
-  if (!keep || state.tokens.empty()) evict(seat);
+  state.is_kept = keeps_idle() && ledger_.length(seat) >= cache_min_;
+  align_mirror(state);
+  if (!keep || state.tokens.empty()) {
+    drop(seat);
+  } else if (state.is_kept) {
+    hold_mirror(state, Hold::cached, vault_);
+  } else {
+    state.mirror.clear();
+  }
 }
 
 void Pool::evict(Seat seat) {
+  FERMATA_CHECK(at(seat).use != SeatUse::busy, "evicting a seated sequence");
+  shelve(seat);
+  drop(seat);
+}
+
+void Pool::drop(Seat seat) {
   SeatState& state = at(seat);
-  FERMATA_CHECK(state.use != SeatUse::busy, "evicting a seated sequence");
   engine_.clear(seat);
   ledger_.clear(seat);
   state.tokens.clear();
+  state.mirror.clear();
   state.in_chunks = Tokens(0);
   state.use = SeatUse::empty;
 }
 
 void Pool::drop_everything() {
   for (std::int32_t s = 0; s < seats(); ++s) {
-    SeatState& state = at(Seat(s));
-    engine_.clear(Seat(s));
-    ledger_.clear(Seat(s));
-    state.tokens.clear();
-    state.mirror.clear();
-    state.in_chunks = Tokens(0);
-    if (state.use == SeatUse::idle) state.use = SeatUse::empty;
+    const bool busy = at(Seat(s)).use == SeatUse::busy;
+    drop(Seat(s));
+    if (busy) at(Seat(s)).use = SeatUse::busy;
   }
 }
 

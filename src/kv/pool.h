@@ -5,7 +5,9 @@
 #include "base/types.h"
 #include "core/geometry.h"
 #include "engine/engine.h"
+#include "kv/image.h"
 #include "kv/ledger.h"
+#include "kv/shelf.h"
 #include "kv/vault.h"
 
 #include <memory>
@@ -31,18 +33,18 @@ struct PrefixMatch {
 
 class Pool;
 
-// A sequence out of the pool: its tokens, and the exact bytes of their cells, from first to last,
-// or none. Lives shorter than its pool.
-struct Image {
-  std::vector<TokenId> tokens;
-  std::vector<Piece> pieces;
-  Tokens in_chunks{0};  // Leading tokens that were computed as whole chunks; see Pool.
+// Whether a conversation that is cut to its first `keep` tokens is still the same one, and not
+// lost.
+constexpr bool goes_on(Tokens length, Tokens keep) { return keep * 4 >= length * 3; }
 
-  Bytes size() const;
+struct PoolOptions {
+  Budgets budgets;
+  Tokens block = block_tokens;  // What a mirror grows by.
+  // Cells are reused only where they were computed in steps of so many rows, counted from position
+  // 0, as every prompt is (policy::View::chunk); 0: whatever their shapes were.
+  Tokens chunk{0};
+  Tokens cache_min{32};  // Shorter conversations are not kept out of the pool.
 };
-
-// Leading tokens whose bytes both images hold as the same ones.
-Tokens shared(const Image& a, const Image& b);
 
 // Cells promised to one busy seat: it may grow to `total` without asking again. Move-only; the
 // promise ends with the object.
@@ -65,20 +67,18 @@ class Reservation {
 // The scheduler thread's own. Lives shorter than the engine, longer than its reservations.
 class Pool {
  public:
-  // `budget`: bytes outside the pool, of images and mirrors together; none: no limit. `block`: what
-  // a mirror grows by. `chunk`: cells are reused only where they were computed in steps of so many
-  // rows, counted from position 0, as every prompt is (policy::View::chunk); 0: whatever their
-  // shapes were.
-  explicit Pool(engine::Engine& engine, std::optional<Bytes> budget = std::nullopt,
-                Tokens block = block_tokens, Tokens chunk = Tokens(0));
+  explicit Pool(engine::Engine& engine, const PoolOptions& options = {});
 
   std::int32_t seats() const { return static_cast<std::int32_t>(seats_.size()); }
   const Ledger& ledger() const { return ledger_; }
   const Vault& vault() const { return vault_; }
+  const Shelf& shelf() const { return shelf_; }
   SeatUse use(Seat seat) const;
   std::span<const TokenId> tokens(Seat seat) const;
   Micros last_used(Seat seat) const;
 
+  // Whether bytes that come back give the same tokens as ever.
+  bool can_restore() const { return can_restore_; }
   // Cells not promised and not held, idle seats counted as held. Of the whole pool: in the split
   // layout it tells nothing about a seat.
   Tokens unpromised() const;
@@ -89,13 +89,20 @@ class Pool {
 
   PrefixMatch match(Seat seat, std::span<const TokenId> prompt) const;
 
+  // What the shelf could spare for a prompt; see Shelf::offer.
+  Offer offer(std::span<const TokenId> prompt) const { return shelf_.offer(prompt); }
+
   // Seats a sequence that keeps the first `keep` tokens of what the seat holds. Answers how many
-  // were kept: fewer than asked when the memory could not be cut there.
+  // were kept: fewer than asked when the memory could not be cut there. An idle conversation that
+  // loses much goes to the shelf first; so with the next two.
   // REQUIRES: use(seat) != busy; keep <= match(seat, its prompt).own.
   Tokens take(Seat seat, Tokens keep);
   // Seats a sequence on the first n tokens of another seat's cells; what `seat` held is dropped.
   // REQUIRES: use(seat) != busy; n <= match(from, its prompt).shareable; seat != from.
   Tokens take_shared(Seat seat, Seat from, Tokens n);
+  // Seats a sequence on what the shelf has for its prompt. Answers how many tokens the seat holds:
+  // the offer's, or 0 when they could not be brought back. REQUIRES: use(seat) != busy.
+  Tokens take_shelved(Seat seat, std::span<const TokenId> prompt, Offer offer);
   // REQUIRES: use(seat) == busy; one reservation a seat at a time.
   [[nodiscard]] Reservation reserve(Seat seat, Tokens total);
 
@@ -120,8 +127,23 @@ class Pool {
   Tokens restore(Seat seat, Image image);
   // A busy seat becomes idle and keeps its cells, or empty with keep == false.
   void release(Seat seat, bool keep, Micros now);
-  // Drops what an idle seat holds. No effect on an empty one. REQUIRES: use(seat) != busy.
+  // Tokens of an idle seat whose bytes would have to be copied before it is dropped, in blocks that
+  // copy_next() can take; 0 also when it need not or cannot be kept.
+  Tokens uncopied(Seat seat) const;
+  // Copies the next block of an idle seat, so that dropping it will be short. False: the copy
+  // failed or the budget is spent. REQUIRES: uncopied(seat) > 0.
+  bool copy_next(Seat seat);
+  // All that an idle seat holds, what was not copied yet too; its pieces end at whole blocks, but
+  // for the last. Empty: it is not to be kept, or a copy failed.
+  Image copy_all(Seat seat);
+  // Puts what was stored elsewhere on the shelf, as far as the budget reaches: blocks from the
+  // first token on, or one piece. False: nothing of it is there.
+  bool shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> pieces, Tokens in_chunks);
+  // Drops what an idle seat holds; it goes to the shelf. No effect on an empty one.
+  // REQUIRES: use(seat) != busy.
   void evict(Seat seat);
+  // Entries of the shelf go until its budget holds them.
+  void settle() { shelf_.trim(); }
   // The engine is broken: everything is dropped, busy seats too (they stay busy and empty).
   void drop_everything();
 
@@ -133,7 +155,8 @@ class Pool {
     Micros last_used;
     Tokens promised;            // 0: no reservation.
     Tokens in_chunks;           // Leading tokens that were computed as whole chunks.
-    std::vector<Piece> mirror;  // Of a busy seat.
+    std::vector<Piece> mirror;  // Bytes of its cells, from the first on.
+    bool is_kept = true;        // Idle: it may go to the shelf; no copy of it has failed.
   };
   SeatState& at(Seat seat);
   const SeatState& at(Seat seat) const;
@@ -145,12 +168,23 @@ class Pool {
   Tokens share_cells(Seat from, Seat seat, Tokens n);
   std::size_t restore_shared(Seat seat, const std::vector<Piece>& pieces);
   bool make_room(Bytes bytes, Seat except);
+  void cut(Seat seat, Tokens keep);
+  void drop(Seat seat);
+  void shelve(Seat seat);
+  bool is_snapshot(Seat seat) const;
+  bool keeps_idle() const { return budgets_.cache != Bytes(0) && can_restore_; }
+  void align_mirror(SeatState& state) const;
+  static void hold_mirror(SeatState& state, Hold hold, const Vault& vault);
 
   engine::Engine& engine_;
   const Tokens block_;
   const Tokens chunk_;
+  const Tokens cache_min_;
+  const Budgets budgets_;
+  const bool can_restore_;
   Ledger ledger_;
   Vault vault_;
+  Shelf shelf_;
   std::vector<SeatState> seats_;
 };
 

@@ -32,7 +32,16 @@ Bytes capacity(const ByteBuffer& buffer) {
 struct Piece::Stored {
   ByteBuffer bytes;
   std::uint64_t digest = 0;  // 0: may be stored a second time.
-  int parked = 0, mirrors = 0;
+  std::array<int, 3> holders{};  // By Hold.
+
+  int shares() const { return holders[0] + holders[1] + holders[2]; }
+  int& of(Hold hold) { return holders[static_cast<std::size_t>(hold)]; }
+  Hold charged_as() const {
+    for (const Hold hold : {Hold::parked, Hold::mirror}) {
+      if (holders[static_cast<std::size_t>(hold)] > 0) return hold;
+    }
+    return Hold::cached;
+  }
 };
 
 Piece::Piece(Piece&& other) noexcept
@@ -61,8 +70,8 @@ std::span<const std::byte> Piece::bytes() const {
 void Piece::hold_as(Hold hold) {
   if (stored_ == nullptr || hold == hold_) return;
   vault_->count(*stored_, -1);
-  --(hold_ == Hold::parked ? stored_->parked : stored_->mirrors);
-  ++(hold == Hold::parked ? stored_->parked : stored_->mirrors);
+  --stored_->of(hold_);
+  ++stored_->of(hold);
   vault_->count(*stored_, 1);
   hold_ = hold;
 }
@@ -70,20 +79,20 @@ void Piece::hold_as(Hold hold) {
 Piece Piece::share() const {
   if (stored_ == nullptr) return {};
   vault_->count(*stored_, -1);
-  ++(hold_ == Hold::parked ? stored_->parked : stored_->mirrors);
+  ++stored_->of(hold_);
   vault_->count(*stored_, 1);
   return {*vault_, *stored_, hold_, tokens_};
 }
 
 bool Piece::is_shared() const {
-  return stored_ != nullptr && stored_->parked + stored_->mirrors > 1;
+  return stored_ != nullptr && stored_->shares() > 1;
 }
 
 void Piece::let_go() {
   if (stored_ == nullptr) return;
   vault_->count(*stored_, -1);
-  --(hold_ == Hold::parked ? stored_->parked : stored_->mirrors);
-  if (stored_->parked + stored_->mirrors > 0) {
+  --stored_->of(hold_);
+  if (stored_->shares() > 0) {
     vault_->count(*stored_, 1);
   } else {
     vault_->release(*stored_);
@@ -91,7 +100,7 @@ void Piece::let_go() {
   stored_ = nullptr;
 }
 
-Vault::Vault(std::optional<Bytes> budget) : budget_(budget) {}
+Vault::Vault(const Budgets& budgets) : budgets_(budgets) {}
 
 Vault::~Vault() { FERMATA_CHECK(stored_.empty(), "pieces outlive their vault"); }
 
@@ -117,18 +126,25 @@ void Vault::give_back(ByteBuffer buffer) {
   if (buffer.capacity() == 0) return;
   spare_ += capacity(buffer);
   spares_.push_back(std::move(buffer));
-  const auto too_much = [this] {
-    return spares_.size() > spares_max || spare_ > spare_max ||
-           (budget_ && parked_ + mirrored_ + spare_ > *budget_);
-  };
-  while (!spares_.empty() && too_much()) {
+  while (!spares_.empty() && spares_too_much()) {
     spare_ -= capacity(spares_.front());
     spares_.erase(spares_.begin());
   }
 }
 
+bool Vault::spares_too_much() const {
+  if (spares_.size() > spares_max || spare_ > spare_max) return true;
+  if (!budgets_.preempt || !budgets_.cache) return false;
+  return parked() + mirrored() + cached() + spare_ > *budgets_.preempt + *budgets_.cache;
+}
+
+bool Vault::has_room(Bytes more, Hold hold) const {
+  if (hold == Hold::cached) return !budgets_.cache || cached() + more <= *budgets_.cache;
+  return !budgets_.preempt || parked() + mirrored() + more <= *budgets_.preempt;
+}
+
 Piece Vault::put(ByteBuffer bytes, Tokens tokens, Hold hold, bool once) {
-  FERMATA_CHECK(has_room(Bytes(static_cast<std::int64_t>(bytes.size()))), "over the budget");
+  FERMATA_CHECK(has_room(Bytes(static_cast<std::int64_t>(bytes.size())), hold), "over the budget");
   const std::uint64_t digest = once ? XXH3_64bits(bytes.data(), bytes.size()) | 1U : 0;
   Piece::Stored* stored = once ? find_equal(bytes, digest) : nullptr;
   if (stored != nullptr) {
@@ -142,7 +158,7 @@ Piece Vault::put(ByteBuffer bytes, Tokens tokens, Hold hold, bool once) {
     stored_.emplace(stored, std::move(made));
     if (once) by_digest_.emplace(digest, stored);
   }
-  ++(hold == Hold::parked ? stored->parked : stored->mirrors);
+  ++stored->of(hold);
   count(*stored, 1);
   return {*this, *stored, hold, tokens};
 }
@@ -161,7 +177,7 @@ Piece::Stored* Vault::find_equal(const ByteBuffer& bytes, std::uint64_t digest) 
 
 void Vault::count(const Piece::Stored& stored, int sign) {
   const auto size = static_cast<std::int64_t>(stored.bytes.size());
-  (stored.parked > 0 ? parked_ : mirrored_) += Bytes(sign * size);
+  charged_[index(stored.charged_as())] += Bytes(sign * size);
 }
 
 void Vault::release(Piece::Stored& stored) {

@@ -1,11 +1,13 @@
-// Exact bytes of cells outside the pool, in RAM: of parked sequences, and mirrors of running ones.
-// Counts them against one budget, stores equal blocks once, and keeps buffers for the next copy,
-// since memory that was touched before is filled several times faster.
+// Exact bytes of cells outside the pool, in RAM: of parked sequences, mirrors of running ones, and
+// conversations that nobody computes. Counts them against their budgets, stores equal blocks once,
+// and keeps buffers for the next copy, since memory that was touched before is filled several times
+// faster.
 #pragma once
 
 #include "base/byte_buffer.h"
 #include "base/types.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,9 +17,17 @@
 
 namespace fermata::kv {
 
+// Bytes that are held for several reasons are charged once, to the first of: parked, mirror, cached.
 enum class Hold : std::uint8_t {
   mirror,  // Of a running sequence: a copy of what is in the cells too. May be dropped.
   parked,  // The only copy.
+  cached,  // Of a conversation that nobody computes: for whoever goes on from it.
+};
+
+// None: no limit.
+struct Budgets {
+  std::optional<Bytes> preempt;         // Parked and mirrored bytes together.
+  std::optional<Bytes> cache{Bytes(0)};  // Cached bytes.
 };
 
 class Vault;
@@ -35,6 +45,8 @@ class Piece {
   std::span<const std::byte> bytes() const;
   Tokens tokens() const { return tokens_; }
   Bytes size() const { return Bytes(static_cast<std::int64_t>(bytes().size())); }
+  Hold hold() const { return hold_; }
+  // May charge the bytes to another budget: see Vault::has_room.
   void hold_as(Hold hold);
   // Another share of the same bytes.
   Piece share() const;
@@ -58,8 +70,7 @@ class Piece {
 // The scheduler thread's own. Outlives its pieces.
 class Vault {
  public:
-  // No budget: no limit.
-  explicit Vault(std::optional<Bytes> budget);
+  explicit Vault(const Budgets& budgets);
   ~Vault();
   Vault(const Vault&) = delete;
   Vault& operator=(const Vault&) = delete;
@@ -69,13 +80,14 @@ class Vault {
   // Takes the buffer back for a later copy, within the budget and a fixed limit.
   void give_back(ByteBuffer buffer);
 
-  // REQUIRES: has_room(the size of `bytes`). With `once`, bytes that are stored already are not
-  // stored again.
+  // REQUIRES: has_room(the size of `bytes`, hold). With `once`, bytes that are stored already are
+  // not stored again.
   Piece put(ByteBuffer bytes, Tokens tokens, Hold hold, bool once);
 
-  Bytes parked() const { return parked_; }      // Of pieces that anybody holds as parked.
-  Bytes mirrored() const { return mirrored_; }  // Of all others.
-  bool has_room(Bytes more) const { return !budget_ || parked_ + mirrored_ + more <= *budget_; }
+  Bytes parked() const { return charged_[index(Hold::parked)]; }
+  Bytes mirrored() const { return charged_[index(Hold::mirror)]; }
+  Bytes cached() const { return charged_[index(Hold::cached)]; }
+  bool has_room(Bytes more, Hold hold) const;
 
  private:
   friend class Piece;
@@ -83,8 +95,12 @@ class Vault {
   void release(Piece::Stored& stored);
   Piece::Stored* find_equal(const ByteBuffer& bytes, std::uint64_t digest);
 
-  const std::optional<Bytes> budget_;
-  Bytes parked_{0}, mirrored_{0}, spare_{0};
+  static constexpr std::size_t index(Hold hold) { return static_cast<std::size_t>(hold); }
+  bool spares_too_much() const;
+
+  const Budgets budgets_;
+  std::array<Bytes, 3> charged_{};  // By Hold.
+  Bytes spare_{0};
   std::vector<ByteBuffer> spares_;  // The one given back last is at the end.
   std::unordered_map<Piece::Stored*, std::unique_ptr<Piece::Stored>> stored_;
   std::unordered_multimap<std::uint64_t, Piece::Stored*> by_digest_;

@@ -116,6 +116,20 @@ class Checker {
     return std::nullopt;
   }
 
+  std::optional<std::string> copies(const Plan& plan) const {
+    for (const Copy& copy : plan.copy) {
+      if (!exists(copy.seat)) return "copies " + seat_name(copy.seat) + ", which does not exist";
+      if (view(copy.seat).uncopied == Tokens(0)) return "copies what need not be copied";
+      if (gone_.test(bit(copy.seat)) || taken_.test(bit(copy.seat))) {
+        return "copies " + seat_name(copy.seat) + ", which the plan changes";
+      }
+    }
+    if (plan.copy.size() > static_cast<std::size_t>(view_.copies_max)) {
+      return "copies more blocks than a tick may";
+    }
+    return std::nullopt;
+  }
+
   std::optional<std::string> resumes(const Plan& plan) {
     std::set<std::size_t> seen;
     for (const Resume& resume : plan.resume) {
@@ -184,6 +198,7 @@ class Checker {
     }
     if (waiting->seat && *waiting->seat != admission.seat)
       return "admits to another seat than asked";
+    if (admission.fetched > Tokens(0)) return fetched(admission, *waiting);
     const Seat from = admission.source.value_or(admission.seat);
     if (!exists(from)) return "shares from a seat that does not exist";
     Tokens most{0};
@@ -198,6 +213,16 @@ class Checker {
     }
     fresh_ += std::max(waiting->need - admission.reuse, Tokens(0));
     reused_[bit(from)] = std::max(reused_[bit(from)], admission.reuse);
+    taken_.set(bit(admission.seat));
+    return std::nullopt;
+  }
+
+  std::optional<std::string> fetched(const Admission& admission, const WaitingView& waiting) {
+    if (admission.source) return "starts from a seat and from the shelf";
+    if (admission.reuse > waiting.shelf.reuse) return "fetches more than the shelf has";
+    if (admission.fetched < admission.reuse) return "fetches less than it reuses";
+    fresh_ += waiting.need;
+    swapped_in_ += admission.reuse;
     taken_.set(bit(admission.seat));
     return std::nullopt;
   }
@@ -258,6 +283,7 @@ std::optional<std::string> find_fault(const View& view, const Plan& plan) {
   if (auto fault = checker.resumes(plan)) return fault;
   if (auto fault = checker.admissions(plan)) return fault;
   if (auto fault = checker.mirrors(plan)) return fault;
+  if (auto fault = checker.copies(plan)) return fault;
   return checker.rows(plan);
 }
 

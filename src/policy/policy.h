@@ -23,17 +23,24 @@ struct Resume {
   Seat seat;
 };
 
-// Seats a waiting request on `seat`, starting from `reuse` tokens: the seat's own, or `source`'s.
+// Seats a waiting request on `seat`, starting from `reuse` tokens: the seat's own, `source`'s, or
+// the shelf's.
 struct Admission {
   RequestId id;
   Seat seat;
   std::optional<Seat> source;
   Tokens reuse;
+  Tokens fetched{0};  // Cells that the shelf's tokens take for a moment; 0: not from there.
 };
 
 // Copies the next block of a running sequence, so that a park of it will be short.
 struct Mirror {
   std::size_t running;  // Index into View::running.
+};
+
+// Copies the next block of an idle seat, so that dropping it will be short.
+struct Copy {
+  Seat seat;
 };
 
 struct Run {
@@ -49,6 +56,7 @@ struct Plan {
   std::vector<Resume> resume;
   std::vector<Admission> admit;
   std::vector<Mirror> mirror;
+  std::vector<Copy> copy;
   std::vector<Run> run;
 
   void clear() {
@@ -58,6 +66,7 @@ struct Plan {
     resume.clear();
     admit.clear();
     mirror.clear();
+    copy.clear();
     run.clear();
   }
 };

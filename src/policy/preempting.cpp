@@ -1,5 +1,6 @@
 // The preempting policy: more is admitted than fits in the worst case, and parked when cells run
 // out. See docs/design/preemption.md for the rules and where they come from.
+#include "policy/copies.h"
 #include "policy/policy.h"
 #include "policy/rows.h"
 #include "policy/seating.h"
@@ -489,9 +490,11 @@ class Draft {
   bool admit_one(const WaitingView& waiting, const Admission& choice) {
     const Tokens fresh = waiting.prompt - choice.reuse;
     const Tokens ahead = fresh + quantum_of(waiting.remaining, view_.preempt.quantum);
-    const Tokens kept = choice.source ? Tokens(0) : choice.reuse;
+    const bool fetches = choice.fetched > Tokens(0);
+    const Tokens kept = choice.source || fetches ? Tokens(0) : choice.reuse;
     if (bounded_) {
-      const Tokens need = is_alone() ? fresh : ahead + growth();
+      Tokens need = is_alone() ? fresh : ahead + growth();
+      if (fetches) need = std::max(need + choice.reuse, choice.fetched);
       if (need > available(choice.seat, choice.source, kept)) return false;
     }
     if (seats_.use(choice.seat) == SeatUse::idle) {
@@ -503,6 +506,9 @@ class Draft {
     coming_ += ahead;
     seats_.take(choice);
     plan_.admit.push_back(choice);
+    while (bounded_ && choice.fetched > room() && evict_one(std::nullopt)) {
+    }
+    if (fetches) taken_ += choice.reuse;
     return true;
   }
 
@@ -535,6 +541,7 @@ void plan_preempting(const View& view, Plan& plan) {
   }
   plan_rows(view, draft.rows_max(), plan);
   draft.mirror();
+  plan_copies(view, plan);
 }
 
 }  // namespace fermata::policy

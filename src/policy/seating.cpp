@@ -30,6 +30,9 @@ Best best_prefixes(const WaitingView& waiting, const SeatDraft& seats) {
   return best;
 }
 
+// Fewer tokens more than a seat could spare are computed rather than brought back.
+constexpr Tokens worth_fetching{16};
+
 // Whether a conversation that goes on from `kept` tokens of a seat loses little of the seat.
 bool is_continuation(const SeatView& seat, Tokens kept) { return kept * 4 >= seat.length * 3; }
 
@@ -81,7 +84,12 @@ void SeatDraft::take(const Admission& admission) {
 
 std::vector<Admission> choices(const WaitingView& waiting, const SeatDraft& seats) {
   std::vector<Admission> out;
+  const ShelfView& shelf = waiting.shelf;
   if (waiting.seat) {
+    const PrefixView& prefix = waiting.prefixes[static_cast<std::size_t>(waiting.seat->value)];
+    if (shelf.reuse >= prefix.own + worth_fetching) {
+      out.push_back({waiting.id, *waiting.seat, std::nullopt, shelf.reuse, shelf.cells});
+    }
     // What this plan evicted is nothing to start from.
     const bool untouched = seats.use(*waiting.seat) == seats.view(*waiting.seat).use;
     const auto index = static_cast<std::size_t>(waiting.seat->value);
@@ -92,6 +100,10 @@ std::vector<Admission> choices(const WaitingView& waiting, const SeatDraft& seat
     return out;
   }
   const Best best = best_prefixes(waiting, seats);
+  const auto any = seats.best_free_seat(std::nullopt);
+  if (any && shelf.reuse >= std::max(best.own_tokens, best.shared_tokens) + worth_fetching) {
+    out.push_back({waiting.id, *any, std::nullopt, shelf.reuse, shelf.cells});
+  }
   const bool own_is_good = best.own && best.own_tokens >= best.shared_tokens;
   const std::optional<Seat> elsewhere = seats.best_free_seat(best.source);
   const bool keeps_tail = elsewhere && seats.use(*elsewhere) == SeatUse::empty;
@@ -103,9 +115,7 @@ std::vector<Admission> choices(const WaitingView& waiting, const SeatDraft& seat
     out.push_back({waiting.id, *elsewhere, best.source, best.shared_tokens});
   }
   if (best.own) out.push_back({waiting.id, *best.own, std::nullopt, best.own_tokens});
-  if (const auto any = seats.best_free_seat(std::nullopt)) {
-    out.push_back({waiting.id, *any, std::nullopt, Tokens(0)});
-  }
+  if (any) out.push_back({waiting.id, *any, std::nullopt, Tokens(0)});
   return out;
 }
 

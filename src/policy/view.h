@@ -42,12 +42,19 @@ struct SeatView {
   Tokens length;
   Tokens exclusive;  // Cells that only this seat holds: what evicting it frees for certain.
   Micros last_used;
+  Tokens uncopied{0};  // Idle: what would have to be copied before it is dropped, in blocks.
 };
 
 // What one seat could spare for one waiting request; see kv::PrefixMatch.
 struct PrefixView {
   Tokens own;
   Tokens shareable;
+};
+
+// What conversations out of the pool could spare for one waiting request; see kv::Offer.
+struct ShelfView {
+  Tokens reuse;
+  Tokens cells;
 };
 
 struct WaitingView {
@@ -61,6 +68,7 @@ struct WaitingView {
   bool held = false;                     // By an operator: not to be admitted.
   GroupId group{};                       // Choices of one request; they begin alike.
   bool awaits_prompt = false;  // Another of its group computes that: not to be admitted yet.
+  ShelfView shelf{};
 };
 
 struct RunningView {
@@ -132,6 +140,7 @@ struct View {
   std::optional<Bytes> mirror_ram_left;  // For more mirrors; none: no limit.
   Tokens block = block_tokens;
   std::int32_t blocks_max = 0;  // Blocks that may be mirrored in this tick.
+  std::int32_t copies_max = 0;  // Blocks of idle seats that may be copied in this tick.
   std::span<const SeatView> seats;
   std::span<const WaitingView> waiting;
   std::span<const RunningView> running;

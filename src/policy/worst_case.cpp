@@ -1,5 +1,6 @@
 // The admission-only policy: a request starts when its worst case fits beside all others' worst
 // cases, so nothing ever has to be taken back.
+#include "policy/copies.h"
 #include "policy/policy.h"
 #include "policy/rows.h"
 #include "policy/seating.h"
@@ -29,16 +30,21 @@ class Draft {
       return false;
     }
     const bool from_busy = admission.source && seats_.use(*admission.source) == SeatUse::busy;
-    busy_ += from_busy ? Tokens(0) : std::min(admission.reuse, waiting.need);
-    outstanding_ += std::max(waiting.need - admission.reuse, Tokens(0));
+    busy_ += from_busy ? Tokens(0) : std::min(reused_cells(admission), waiting.need);
+    outstanding_ += std::max(waiting.need - reused_cells(admission), Tokens(0));
     seats_.take(admission);
     plan_.admit.push_back(admission);
     return true;
   }
 
  private:
+  // What the shelf gives takes new cells.
+  static Tokens reused_cells(const Admission& admission) {
+    return admission.fetched > Tokens(0) ? Tokens(0) : admission.reuse;
+  }
+
   bool make_room(const WaitingView& waiting, const Admission& admission) {
-    const Tokens fresh = std::max(waiting.need - admission.reuse, Tokens(0));
+    const Tokens fresh = std::max(waiting.need - reused_cells(admission), admission.fetched);
     Tokens room = unpromised_ + freed_by_taking(admission);
     std::vector<Seat> victims;
     while (fresh > room) {
@@ -65,13 +71,13 @@ class Draft {
   Tokens freed_by_taking(const Admission& admission) const {
     if (seats_.use(admission.seat) != SeatUse::idle) return Tokens(0);
     const SeatView& seat = seats_.view(admission.seat);
-    const Tokens kept = admission.source ? Tokens(0) : admission.reuse;
+    const Tokens kept = admission.source ? Tokens(0) : reused_cells(admission);
     return std::min(seats_.exclusive(admission.seat), seat.length - kept);
   }
 
   // Cells that idle seats go on holding when all that may be evicted are, at most.
   Tokens kept_of_idle(const Admission& admission) const {
-    Tokens kept = admission.source ? Tokens(0) : admission.reuse;
+    Tokens kept = admission.source ? Tokens(0) : reused_cells(admission);
     for (const SeatView& seat : view_.seats) {
       if (seats_.use(seat.seat) != SeatUse::idle || seat.seat == admission.seat) continue;
       if (seat.seat == admission.source || seats_.lends(seat.seat)) kept += seat.length;
@@ -112,6 +118,7 @@ void plan_worst_case(const View& view, Plan& plan) {
     plan_admissions(view, plan);
   }
   plan_rows(view, view.batch_max, plan);  // What was promised is there.
+  plan_copies(view, plan);
 }
 
 }  // namespace fermata::policy

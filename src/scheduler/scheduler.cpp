@@ -24,8 +24,13 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       chunk_(options.deterministic ? engine.limits().ubatch : Tokens(0)),
       inbox_(options.waiting_max + 1),
       commands_(options.holds_max),
-      pool_(engine, options.preempt_ram, options.block, chunk_),
-      last_request_(static_cast<std::size_t>(engine.limits().seats)) {
+      pool_(engine, {.budgets = {.preempt = options.preempt_ram, .cache = options.cache_ram},
+                     .block = options.block,
+                     .chunk = chunk_,
+                     .cache_min = options.cache_min}),
+      archive_(options.archive, pool_, !engine.capabilities().move_ranges),
+      last_request_(static_cast<std::size_t>(engine.limits().seats)),
+      unsaved_(static_cast<std::size_t>(engine.limits().seats)) {
   FERMATA_CHECK(!options.deterministic || (engine.geometry().layout == Layout::split &&
                                            engine.capabilities().one_sequence_per_ubatch),
                 "an engine that computes sequences together cannot be deterministic");
@@ -211,7 +216,7 @@ void Scheduler::view_waiting() {
                              {},
                              sequence->is_held(),
                              sequence->group(),
-                             awaits_prompt(*sequence, is_first)};
+                             awaits_prompt(*sequence, is_first) || is_loading(*sequence)};
     const bool seat_taken = request.seat && pool_.use(*request.seat) == kv::SeatUse::busy;
     if (open > 0 && !seat_taken && !view.held && !view.awaits_prompt) {
       --open;
@@ -221,16 +226,13 @@ void Scheduler::view_waiting() {
         prefixes_.push_back({found.own, found.shareable});
       }
       view.prefixes = std::span(prefixes_).subspan(first, n_seats);
+      if (request.cache_prompt) {
+        const kv::Offer offer = pool_.offer(request.prompt);
+        view.shelf = {offer.reuse, offer.cells};
+      }
     }
     waiting_views_.push_back(view);
   }
-}
-
-bool Scheduler::can_swap() const {
-  // A window's cells come back in another place, and sums over them in another order.
-  const bool moves_cells = engine_.memory_kind() == engine::MemoryKind::sliding_window;
-  if (options_.deterministic && moves_cells) return false;
-  return engine_.capabilities().move_ranges || engine_.capabilities().move_sequences;
 }
 
 bool Scheduler::goes_row_by_row(const Sequence& sequence) const {
@@ -269,7 +271,7 @@ policy::View Scheduler::build_view() {
     const Seat seat{s};
     seat_views_.push_back({seat, static_cast<policy::SeatUse>(pool_.use(seat)),
                            pool_.ledger().length(seat), pool_.ledger().exclusive(seat),
-                           pool_.last_used(seat)});
+                           pool_.last_used(seat), pool_.uncopied(seat)});
   }
   view_waiting();
   const Micros now = clock_.now();
@@ -299,12 +301,15 @@ policy::View Scheduler::build_view() {
   view.running = running_views_;
   view.parked = parked_views_;
   view.preempt = options_.preempt;
-  view.can_swap = can_swap();
+  view.can_swap = pool_.can_restore();
   view.bytes_per_sequence = image_overhead_;
   view.bytes_per_token = options_.bytes_per_token;
   view.block = options_.block;
   if (engine_.capabilities().ranges_are_cheap && options_.preempt.enabled) {
     view.blocks_max = copy_pace_.blocks();
+  }
+  if (options_.copies_idle || archive_.is_on()) {
+    view.copies_max = std::max(copy_pace_.blocks(), running_.empty() ? 1 : 0);
   }
   if (options_.preempt_ram) {
     view.ram_left = *options_.preempt_ram - pool_.vault().parked();
@@ -315,6 +320,7 @@ policy::View Scheduler::build_view() {
 
 void Scheduler::apply(const policy::Plan& plan) {
   for (Seat seat : plan.evict) {
+    (void)save(seat, false);
     pool_.evict(seat);
     stats_.seats_evicted.add();
   }
@@ -326,6 +332,7 @@ void Scheduler::apply(const policy::Plan& plan) {
   resume(plan);
   for (const policy::Admission& admission : plan.admit) admit(admission);
   mirror(plan);
+  copy_idle(plan);
   if (!options_.overcommit && engine_.geometry().layout == Layout::pooled &&
       engine_.capabilities().cells_per_token) {
     FERMATA_CHECK(pool_.unpromised() >= Tokens(0), "more cells promised than there are");
@@ -341,19 +348,39 @@ void Scheduler::admit(const policy::Admission& admission) {
   waiting_.erase(found);
   waiting_count_.fetch_sub(1, std::memory_order_relaxed);
 
-  const Tokens reused = admission.source
-                            ? pool_.take_shared(admission.seat, *admission.source, admission.reuse)
-                            : pool_.take(admission.seat, admission.reuse);
+  PrefixSource source = PrefixSource::pool;
+  if (admission.fetched > Tokens(0)) {
+    const bool was_stored = sequence->search() == Sequence::Search::found;
+    source = was_stored ? PrefixSource::disk : PrefixSource::ram;
+  }
+  const Tokens reused = take_seat(admission, sequence->request());
   kv::Reservation reservation;
   if (!options_.overcommit) {
     const Tokens need = std::max(cells_needed(sequence->request()), sequence->prompt_length());
     reservation = pool_.reserve(admission.seat, need);
   }
-  sequence->admitted(admission.seat, reused, std::move(reservation), clock_.now());
+  sequence->admitted(admission.seat, reused, source, std::move(reservation), clock_.now());
   stats_.queue_time.observe(clock_.now() - sequence->submitted());
   stats_.prompt_tokens_cached.add(static_cast<std::uint64_t>(reused.value));
   last_request_[static_cast<std::size_t>(admission.seat.value)] = sequence->shared_request();
   running_.push_back(std::move(sequence));
+}
+
+Tokens Scheduler::take_seat(const policy::Admission& admission, const Request& request) {
+  if (!kv::goes_on(pool_.ledger().length(admission.seat), admission.reuse)) {
+    (void)save(admission.seat, false);
+  }
+  if (admission.fetched == Tokens(0)) {
+    return admission.source
+               ? pool_.take_shared(admission.seat, *admission.source, admission.reuse)
+               : pool_.take(admission.seat, admission.reuse);
+  }
+  const Micros began = clock_.now();
+  const Tokens reused =
+      pool_.take_shelved(admission.seat, request.prompt, {admission.reuse, admission.fetched});
+  stats_.cache_in.observe(clock_.now() - began);
+  stats_.cache_tokens.add(static_cast<std::uint64_t>(reused.value));
+  return reused;
 }
 
 // Everything that shows the end is in place before the client hears of it: whoever has its answer
@@ -363,6 +390,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, FailureKind fail
     const Seat seat = sequence.seat();
     // Cells of a broken engine are nothing that a later request could start from.
     pool_.release(seat, failure != FailureKind::engine_broken, clock_.now());
+    unsaved_[static_cast<std::size_t>(seat.value)] = true;
     board_.update([&](Status& status) {
       show(sequence, status);
       status.seats[static_cast<std::size_t>(seat.value)].is_processing = false;
@@ -506,6 +534,7 @@ void Scheduler::publish() {
     }
     for (const auto& sequence : running_) show(*sequence, status);
     publish_parked(status);
+    publish_cache();
     status.n_processing = static_cast<std::int64_t>(running_.size());
     status.n_waiting = waiting_count_.load(std::memory_order_relaxed);
     status.cells_used = pool_.ledger().used();
@@ -521,8 +550,9 @@ bool Scheduler::tick() {
   }
   drop_abandoned();
   take_commands();
-  bool worked = false;
-  if (!waiting_.empty() || !running_.empty() || !parked_.empty()) {
+  take_arrivals();
+  bool worked = save_idle(false);
+  if (!waiting_.empty() || !running_.empty() || !parked_.empty() || anything_to_copy()) {
     const policy::View view = build_view();
     (options_.overcommit ? policy::plan_preempting : policy::plan_worst_case)(view, plan_);
     if (const auto fault = policy::find_fault(view, plan_)) {
@@ -533,8 +563,9 @@ bool Scheduler::tick() {
     apply(plan_);
     write_receipts();
     const bool moved = !plan_.admit.empty() || !plan_.evict.empty() || !plan_.park.empty() ||
-                       !plan_.fail.empty() || !plan_.resume.empty();
-    worked = step(plan_) || moved;
+                       !plan_.fail.empty() || !plan_.resume.empty() || !plan_.copy.empty();
+    worked = step(plan_) || moved || worked;
+    pool_.settle();
   }
   publish();
   hand_out_receipts();
@@ -548,7 +579,10 @@ void Scheduler::run() {
   while (true) {
     if (tick()) continue;
     const bool done = waiting_.empty() && running_.empty() && parked_.empty();
-    if (done && stopping_.load(std::memory_order_acquire) && inbox_.size() == 0) return;
+    if (done && stopping_.load(std::memory_order_acquire) && inbox_.size() == 0) {
+      (void)save_idle(true);
+      return;
+    }
     // Who is kept out by somebody that does not read gets in after a time, without any event.
     inbox_.wait(done ? std::nullopt : std::optional(look_again_after));
   }

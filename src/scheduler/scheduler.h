@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "engine/vocabulary.h"
+#include "kv/archive.h"
 #include "kv/pool.h"
 #include "policy/pace.h"
 #include "policy/policy.h"
@@ -31,7 +32,12 @@ struct SchedulerOptions {
   bool overcommit = true;  // false: only what fits in the worst case is admitted.
   policy::PreemptOptions preempt;
   std::optional<Bytes> preempt_ram = Bytes(std::int64_t{8} << 30);  // None: no limit.
-  Bytes bytes_per_token{0};     // What a swapped token takes, at most.
+  // For conversations that nobody computes. None: no limit; 0: they are lost with their cells.
+  std::optional<Bytes> cache_ram = Bytes(0);
+  Tokens cache_min{32};      // Shorter ones are not kept.
+  bool copies_idle = true;   // Copied ahead, while they are still in the pool.
+  kv::ArchiveOptions archive;
+  Bytes bytes_per_token{0};  // What a swapped token takes, at most.
   Tokens block = block_tokens;  // What mirrors grow by.
 };
 
@@ -69,6 +75,9 @@ class Scheduler {
   // How long until a refused client may try again, from what was measured so far; 1 to 60.
   std::int64_t retry_after_seconds() const;
 
+  // The store has something to take: it is called on the store's threads.
+  void poke() { inbox_.poke(); }
+
   // --- The scheduler thread ---
 
   // One tick. False when there was nothing to do and nothing is left to do but wait for the inbox.
@@ -97,12 +106,20 @@ class Scheduler {
   kv::PrefixMatch match(const Request& request, Seat seat) const;
   void apply(const policy::Plan& plan);
   void admit(const policy::Admission& admission);
+  Tokens take_seat(const policy::Admission& admission, const Request& request);
   void park(const policy::Plan& plan);
   void park(const policy::Park& park, kv::Image image, Micros took);
   void resume(const policy::Plan& plan);
   void view_parked();
   Tokens shared_with_first(const Sequence& parked) const;
   void mirror(const policy::Plan& plan);
+  void copy_idle(const policy::Plan& plan);
+  bool anything_to_copy() const;
+  void take_arrivals();
+  bool is_loading(Sequence& sequence);
+  bool save_idle(bool at_shutdown);
+  bool save(Seat seat, bool at_shutdown);
+  void publish_cache();
   bool step(const policy::Plan& plan);
   void account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took);
   void take_results(const policy::Plan& plan);
@@ -114,7 +131,6 @@ class Scheduler {
   void show(const Sequence& sequence, Status& status) const;
   void publish();
   Tokens cells_needed(const Request& request) const;
-  bool can_swap() const;
   // Whether its next row is one that nothing else is computed with: of a reply, new or again.
   bool goes_row_by_row(const Sequence& sequence) const;
 
@@ -131,6 +147,7 @@ class Scheduler {
   SchedulerStats stats_;
 
   kv::Pool pool_;
+  kv::Archive archive_;
   policy::Pace pace_;
   policy::CopyPace copy_pace_;
   std::vector<std::unique_ptr<Sequence>> waiting_;  // By priority, then arrival.
@@ -138,6 +155,8 @@ class Scheduler {
   std::vector<std::unique_ptr<Sequence>> parked_;   // By time of parking; null as above.
   Bytes image_overhead_{0};                         // The most beyond bytes_per_token so far.
   std::vector<std::shared_ptr<const Request>> last_request_;  // By seat, for /slots.
+  std::vector<bool> unsaved_;                                  // By seat: it is idle and not stored.
+  std::vector<kv::Arrival> arrivals_;                            // Reused.
   std::int32_t no_room_in_a_row_ = 0;
 
   // Reused every tick, so that the step path does not allocate.

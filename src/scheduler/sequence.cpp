@@ -25,11 +25,13 @@ Tokens Sequence::remaining() const {
   return limit < Tokens(0) ? Tokens(-1) : limit - predicted_;
 }
 
-void Sequence::admitted(Seat seat, Tokens reused, kv::Reservation reservation, Micros now) {
+void Sequence::admitted(Seat seat, Tokens reused, PrefixSource source,
+                        kv::Reservation reservation, Micros now) {
   FERMATA_CHECK(!seat_.has_value(), "seated twice");
   FERMATA_CHECK(reused < prompt_length(), "nothing left to compute");
   seat_ = last_seat_ = seat;
   computed_ = cached_ = reached_ = reused;
+  prefix_source_ = reused > Tokens(0) ? source : PrefixSource::none;
   reservation_ = std::move(reservation);
   admitted_at_ = now;
   if (std::exchange(told_in_queue_, false)) channel().notice(NoticeKind::resumed);
@@ -164,6 +166,7 @@ void Sequence::finish(FinishReason reason, FailureKind failure, Tokens window, M
   if (away_since_) back_at_work(now);
   parking_.time = away_in_prompt_ + away_in_reply_;
   event.parking = parking_;
+  event.prefix_source = prefix_source_;
   event.seed = seed_;
   Timings& timings = event.timings;
   timings.prompt_cached = cached_;

@@ -83,6 +83,11 @@ class Sequence {
   bool is_held() const { return held_; }
   std::optional<Seat> last_seat() const { return last_seat_; }
 
+  // Whether the store was asked for the beginning of its prompt.
+  enum class Search : std::uint8_t { open, loading, done, found };
+  Search search() const { return search_; }
+  void searched(Search state) { search_ = state; }
+
   bool is_parked() const { return parked_at_.has_value(); }
   const Parking& parking() const { return parking_; }
   // REQUIRES: is_parked(), these three.
@@ -98,7 +103,8 @@ class Sequence {
   // It has a seat again, which holds the cells of its image or, `restored` being 0, nothing.
   void resume(Seat seat, Tokens restored, Micros now);
 
-  void admitted(Seat seat, Tokens reused, kv::Reservation reservation, Micros now);
+  void admitted(Seat seat, Tokens reused, PrefixSource source, kv::Reservation reservation,
+                Micros now);
 
   // The next `rows` rows as the engine wants them; spans live until the sequence changes.
   engine::RowGroup rows(Tokens rows);
@@ -130,10 +136,12 @@ class Sequence {
   Tokens computed_{0};  // Rows in the cells: cached, prompt, and replies fed back.
   Tokens reached_{0};   // The most that computed_ has been.
   Tokens cached_{0};
+  PrefixSource prefix_source_ = PrefixSource::none;  // Of cached_.
   Tokens predicted_{0};
   std::array<TokenId, 1> next_{};  // The decode row.
   std::uint32_t seed_ = 0;
 
+  Search search_ = Search::open;
   bool held_ = false;
   bool told_in_queue_ = false;  // That it is held.
   Parking parking_;

@@ -40,6 +40,11 @@ struct SchedulerStats {
   TimeHistogram parked_time;  // Of who came back, from the park to the resume.
   TimeHistogram queue_time;   // Of who was admitted.
   Gauge parked, parked_bytes, mirrored_bytes;
+  Gauge cached_conversations, cached_bytes;  // Out of the pool, that nobody computes.
+  Gauge cache_stored, cache_hits, cache_superseded, cache_evicted;  // Of those, since the start.
+  Counter cache_tokens;    // Of prompts, that came from them.
+  TimeHistogram cache_in;  // Bringing one back.
+  Counter loads_in_vain;   // Conversations that the store had and could not give.
   Gauge held;        // Parked or queued, by an operator.
   Gauge tokens_max;  // The longest sequence so far.
 };

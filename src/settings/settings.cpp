@@ -57,6 +57,11 @@ std::optional<std::string> find_fault(const Settings& settings) {
   if (!settings.chat.template_text.empty() && !settings.chat.template_file.empty()) {
     return "--chat-template and --chat-template-file exclude each other: give one";
   }
+  const bool no_cache = settings.server.cache_ram_mib == 0 || !settings.server.cache_prompt;
+  if (!settings.pages.folder.empty() && no_cache) {
+    return "--page-dir brings conversations back by way of --cache-ram: set that above 0, and do not "
+           "give --no-cache-prompt";
+  }
   return prefix_fault(settings.server.api_prefix);
 }
 

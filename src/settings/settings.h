@@ -108,7 +108,17 @@ struct ServerSettings {
   bool props = false;
   bool slots = true;
   bool cache_prompt = true;
+  std::int64_t cache_ram_mib = 8192;  // -1: no limit; 0: none.
+  bool cache_idle_slots = true;
   bool warmup = true;
+};
+
+// Conversations on disk.
+struct PageSettings {
+  std::string folder;            // Empty: none.
+  std::int64_t disk_bytes = -1;  // -1: as far as the disk reaches.
+  std::int64_t ttl_s = -1;       // -1: for ever.
+  std::int64_t bytes_per_hour = -1;
 };
 
 // Reaching one of these is a named answer to the client, never a queue that grows.
@@ -150,6 +160,7 @@ struct Settings {
   SamplingSettings sampling;
   ChatSettings chat;
   ServerSettings server;
+  PageSettings pages;
   LimitSettings limits;
   LogSettings log;
   Invocation invocation;

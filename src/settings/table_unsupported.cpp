@@ -81,9 +81,6 @@ constexpr Row rows[] = {
           "LLAMA_ARG_CTX_CHECKPOINTS", "0"),
     value(Group::context, {"-cms", "--checkpoint-min-step"}, "N",
           "LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT"),
-    value(Group::context, {"-cram", "--cache-ram"}, "N", "LLAMA_ARG_CACHE_RAM", "0"),
-    twin(Group::context, {"--cache-idle-slots"}, {"--no-cache-idle-slots"},
-         "LLAMA_ARG_CACHE_IDLE_SLOTS", "false"),
     twin(Group::context, {"--context-shift"}, {"--no-context-shift"}, "LLAMA_ARG_CONTEXT_SHIFT",
          "false"),
     no_effect(Group::context, {"-dt", "--defrag-thold"}, "N", "LLAMA_ARG_DEFRAG_THOLD"),
@@ -131,9 +128,7 @@ constexpr Row rows[] = {
     variable(Group::server, "LLAMA_SERVER_SLOTS_DEBUG"),
     variable(Group::server, "AIP_MODE"),
 
-    value(Group::preemption, {"--page-dir"}, "PATH", "FERMATA_PAGE_DIR"),
     value(Group::preemption, {"--page-ram-bytes"}, "N", "FERMATA_PAGE_RAM_BYTES"),
-    value(Group::preemption, {"--page-disk-bytes"}, "N", "FERMATA_PAGE_DISK_BYTES"),
     value(Group::preemption, {"--exactness"}, "CLASS", "FERMATA_EXACTNESS"),
 
     value(Group::sources, {"-mu", "--model-url"}, "MODEL_URL", "LLAMA_ARG_MODEL_URL"),

@@ -43,6 +43,12 @@ void draw_preemption(Random& random, scheduler::SchedulerOptions& options) {
   options.bytes_per_token = Bytes(24) + engine::state_bytes_per_cell;
   options.preempt_ram.reset();
   if (random.chance(70)) options.preempt_ram = Bytes(random.between(0, 8000));
+  options.cache_min = Tokens(random.between(1, 40));
+  options.copies_idle = random.chance(70);
+  if (random.chance(60)) {
+    options.cache_ram.reset();
+    if (random.chance(70)) options.cache_ram = Bytes(random.between(1, 12'000));
+  }
 }
 
 void draw_engine(Random& random, RigSpec& spec) {
@@ -115,11 +121,14 @@ std::string describe(const Odds& odds) {
                      spec.engine.n_ubatch.value);
   out += fmt::format(
       "  policy    {}, victim {}, quantum {}, rotation after {} us, forced parks every {} tokens, "
-      "budget {} bytes\n",
+      "budget {} bytes\n"
+      "  cache     {} bytes, conversations of {} tokens and more{}\n",
       options.overcommit ? "preempting" : "admission only", name(options.preempt.victim),
       options.preempt.quantum.value, options.preempt.rotate_after.value,
       options.preempt.every.value,
-      options.preempt_ram ? std::to_string(options.preempt_ram->value) : "unlimited");
+      options.preempt_ram ? std::to_string(options.preempt_ram->value) : "unlimited",
+      options.cache_ram ? std::to_string(options.cache_ram->value) : "unlimited",
+      options.cache_min.value, options.copies_idle ? ", copied while idle" : "");
   out += fmt::format(
       "  cost      {} us a step, {} us a row, {} ns a cell attended, {} ns a cell moved\n",
       cost.base.value, cost.per_row.value, cost.per_cell_ns, cost.per_moved_cell_ns);

@@ -292,6 +292,10 @@ class Schedule {
     const auto& budget = odds_.spec.scheduler.preempt_ram;
     const std::int64_t mirrored = rig_.scheduler().stats().mirrored_bytes.value();
     if (budget && parked + mirrored > budget->value) fault("parked bytes above the budget");
+    const auto& cache = odds_.spec.scheduler.cache_ram;
+    if (cache && rig_.scheduler().stats().cached_bytes.value() > cache->value) {
+      fault("cached bytes above the budget");
+    }
     if (!rig_.engine().capabilities().cells_per_token) return;
     const Tokens leaked(plant_ == Plant::leaked_cell ? 1 : 0);
     if (status.cells_used != rig_.engine().cells_used() + leaked) {
@@ -410,6 +414,7 @@ class Schedule {
     figures_.recomputed = count(stats.recomputed_tokens);
     figures_.no_room = count(stats.no_room_steps);
     figures_.broken = count(stats.broken_steps);
+    figures_.fetched = stats.cache_hits.value();
     figures_.wait_of_bound = watch_.wait_of_bound();
     return {std::move(faults_), figures_};
   }
@@ -441,6 +446,7 @@ void Figures::add(const Figures& other) {
   recomputed += other.recomputed;
   no_room += other.no_room;
   broken += other.broken;
+  fetched += other.fetched;
   wait_of_bound = std::max(wait_of_bound, other.wait_of_bound);
 }
 

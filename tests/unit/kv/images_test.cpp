@@ -14,7 +14,8 @@ constexpr Tokens block{8};
 
 class Images : public ::testing::Test {
  protected:
-  explicit Images(std::optional<Bytes> budget = std::nullopt) : pool_(engine_, budget, block) {}
+  explicit Images(std::optional<Bytes> budget = std::nullopt)
+      : pool_(engine_, {.budgets = {.preempt = budget}, .block = block}) {}
 
   // Seats a sequence that holds the tokens first, first + 1, ...
   void seat(std::int32_t number, std::int32_t first, std::size_t count) {

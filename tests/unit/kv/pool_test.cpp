@@ -28,7 +28,7 @@ struct Rig {
   explicit Rig(MemoryKind kind = MemoryKind::attention, Layout layout = Layout::pooled,
                std::int64_t cells = 64, std::int64_t chunk = 0)
       : engine(model(kind), {.n_ctx = Tokens(cells), .n_parallel = 4, .layout = layout}, {}),
-        pool(engine, std::nullopt, block_tokens, Tokens(chunk)) {}
+        pool(engine, {.budgets = {}, .chunk = Tokens(chunk)}) {}
 
   static engine::fake::FakeModelSpec model(MemoryKind kind) {
     engine::fake::FakeModelSpec spec;

@@ -15,7 +15,7 @@ Piece put(Vault& vault, std::size_t size, char with, Hold hold, bool once = fals
 }
 
 TEST(Vault, CountsParkedBytesAndMirrorsApartUntilTheyGo) {
-  Vault vault{std::nullopt};
+  Vault vault({});
   {
     const Piece parked = put(vault, 100, 'a', Hold::parked);
     Piece mirror = put(vault, 40, 'b', Hold::mirror);
@@ -33,13 +33,13 @@ TEST(Vault, CountsParkedBytesAndMirrorsApartUntilTheyGo) {
 }
 
 TEST(Vault, EqualBlocksAreStoredOnceAndChargedToTheParkedOne) {
-  Vault vault{Bytes(150)};
+  Vault vault({.preempt = Bytes(150)});
   Piece first = put(vault, 100, 'a', Hold::mirror, true);
   {
     Piece second = put(vault, 50, 'a', Hold::mirror, true);  // Equal bytes, another length.
     EXPECT_EQ(vault.mirrored(), Bytes(150));
   }
-  Vault roomy{Bytes(200)};
+  Vault roomy({.preempt = Bytes(200)});
   Piece a = put(roomy, 100, 'a', Hold::mirror, true);
   Piece b = put(roomy, 100, 'a', Hold::mirror, true);
   EXPECT_EQ(roomy.mirrored(), Bytes(100));
@@ -50,21 +50,21 @@ TEST(Vault, EqualBlocksAreStoredOnceAndChargedToTheParkedOne) {
   EXPECT_EQ(roomy.parked(), Bytes(100));
   EXPECT_EQ(b.bytes()[99], std::byte{'a'});
   b = Piece();
-  EXPECT_TRUE(roomy.has_room(Bytes(200)));
+  EXPECT_TRUE(roomy.has_room(Bytes(200), Hold::parked));
   const Piece again = put(roomy, 100, 'a', Hold::mirror, true);  // The first is forgotten.
   EXPECT_EQ(roomy.mirrored(), Bytes(100));
 }
 
 TEST(Vault, NeverTakesMoreThanItsBudget) {
-  Vault vault{Bytes(100)};
+  Vault vault({.preempt = Bytes(100)});
   const Piece most = put(vault, 90, 'a', Hold::parked);
-  EXPECT_TRUE(vault.has_room(Bytes(10)));
-  EXPECT_FALSE(vault.has_room(Bytes(11)));
+  EXPECT_TRUE(vault.has_room(Bytes(10), Hold::parked));
+  EXPECT_FALSE(vault.has_room(Bytes(11), Hold::parked));
   EXPECT_DEATH((void)put(vault, 11, 'b', Hold::mirror), "over the budget");
 }
 
 TEST(Vault, ABufferIsUsedAgainForACopyOfAboutItsSize) {
-  Vault vault{std::nullopt};
+  Vault vault({});
   const std::byte* memory = nullptr;
   {
     ByteBuffer buffer = vault.buffer(Bytes(5000));
@@ -79,7 +79,7 @@ TEST(Vault, ABufferIsUsedAgainForACopyOfAboutItsSize) {
 }
 
 TEST(Vault, SparesDoNotEatTheBudget) {
-  Vault vault{Bytes(10'000)};
+  Vault vault({.preempt = Bytes(10'000)});
   ByteBuffer large = filled(6000, 'a');
   const std::byte* memory = large.data();
   vault.give_back(std::move(large));

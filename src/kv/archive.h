@@ -1,0 +1,63 @@
+// The pool's way to the store: conversations that outlive it and the process. Hands saves and loads
+// to the store's workers and takes what comes back; nothing here waits for a disk.
+#pragma once
+
+#include "core/request.h"
+#include "kv/pool.h"
+#include "store/store.h"
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace fermata::kv {
+
+struct ArchiveOptions {
+  store::Store* store = nullptr;  // None: nothing outlives the pool. Outlives the scheduler.
+  store::Fingerprint fingerprint{};
+};
+
+// What a load brought, for the request that waits for it.
+struct Arrival {
+  RequestId id;
+  bool found = false;  // On the shelf now.
+};
+
+// The scheduler thread's own. Lives shorter than its pool.
+class Archive {
+ public:
+  // Prefixes this much longer than what is at hand are worth a load.
+  static constexpr Tokens worth_loading{64};
+
+  Archive(const ArchiveOptions& options, Pool& pool, bool snapshots)
+      : options_(options),
+        pool_(pool),
+        kind_(snapshots ? store::Kind::snapshot : store::Kind::blocks) {}
+
+  bool is_on() const { return options_.store != nullptr; }
+
+  // Whether a longer beginning of the request's prompt than `at_hand` is on its way now; its
+  // arrival comes by reap().
+  bool fetch(const Request& request, Tokens at_hand);
+  // Saves what an idle seat holds; `price_seconds` is what computing it again would take. False: try
+  // again later, too much is under way.
+  bool save(Seat seat, double price_seconds, bool at_shutdown);
+  // Takes what the workers have done.
+  void reap(std::vector<Arrival>& arrived);
+
+ private:
+  using Ticket = store::Ticket;
+
+  store::Submit hand_in(Ticket ticket, const Image& image, store::Draft draft);
+  bool shelve(store::Completion& completion);
+
+  const ArchiveOptions options_;
+  Pool& pool_;
+  const store::Kind kind_;
+  std::uint64_t next_ticket_ = 1;
+  std::unordered_map<Ticket, Image> saving_;  // Held until the writer has read them.
+  std::unordered_map<Ticket, RequestId> loading_;
+  std::vector<store::Completion> completions_;  // Reused.
+};
+
+}  // namespace fermata::kv

@@ -1,0 +1,32 @@
+// A sequence out of the pool.
+#pragma once
+
+#include "base/types.h"
+#include "kv/vault.h"
+
+#include <span>
+#include <vector>
+
+namespace fermata::kv {
+
+// Its tokens, and the exact bytes of their cells, from first to last, or none. Lives shorter than
+// its pool.
+struct Image {
+  std::vector<TokenId> tokens;
+  std::vector<Piece> pieces;
+  Tokens in_chunks{0};  // Leading tokens that were computed as whole chunks; see Pool.
+
+  Bytes size() const;
+};
+
+// Leading tokens whose bytes both images hold as the same ones.
+Tokens shared(const Image& a, const Image& b);
+
+Tokens tokens_of(std::span<const Piece> pieces);
+Bytes bytes_of(std::span<const Piece> pieces);
+// How many pieces at the beginning are the same.
+std::size_t common_pieces(std::span<const Piece> a, std::span<const Piece> b);
+// How many tokens at the beginning are the same.
+Tokens common_prefix(std::span<const TokenId> a, std::span<const TokenId> b);
+
+}  // namespace fermata::kv

@@ -1,0 +1,135 @@
+// The pool's part in keeping conversations that nobody computes.
+#include "base/check.h"
+#include "kv/pool.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fermata::kv {
+
+// As far as the budget of the new purpose reaches.
+void Pool::hold_mirror(SeatState& state, Hold hold, const Vault& vault) {
+  const auto is_charged_alike = [&](const Piece& piece) {
+    return (piece.hold() == Hold::cached) == (hold == Hold::cached);
+  };
+  for (std::size_t i = 0; i < state.mirror.size(); ++i) {
+    Piece& piece = state.mirror[i];
+    if (!is_charged_alike(piece) && !vault.has_room(piece.size(), hold)) {
+      state.mirror.resize(i);
+      return;
+    }
+    piece.hold_as(hold);
+  }
+}
+
+Tokens Pool::uncopied(Seat seat) const {
+  const SeatState& state = at(seat);
+  if (state.use != SeatUse::idle || !state.is_kept) return Tokens(0);
+  const Tokens held = ledger_.length(seat), copied = tokens_of(state.mirror);
+  if (!engine_.capabilities().move_ranges) return copied == held ? Tokens(0) : held;
+  return next_block_end(copied, block_) <= held ? held - copied : Tokens(0);
+}
+
+bool Pool::copy_next(Seat seat) {
+  SeatState& state = at(seat);
+  FERMATA_CHECK(uncopied(seat) > Tokens(0), "nothing to copy");
+  Tokens begin = tokens_of(state.mirror), end = next_block_end(begin, block_);
+  if (!engine_.capabilities().move_ranges) {
+    begin = Tokens(0);
+    end = ledger_.length(seat);
+  }
+  state.is_kept = copy(seat, begin, end, Hold::cached, state.mirror);
+  return state.is_kept;
+}
+
+// Whether its state is copied as a whole, and cannot be had again once the sequence goes on.
+bool Pool::is_snapshot(Seat seat) const {
+  const engine::Capabilities& can = engine_.capabilities();
+  return !can.move_ranges && !can.truncate_anywhere && !at(seat).mirror.empty();
+}
+
+// Pieces of a seat that goes on after a copy of all of it end somewhere; the rest is copied anew.
+void Pool::align_mirror(SeatState& state) const {
+  if (!engine_.capabilities().move_ranges) return;
+  Tokens end{0};
+  for (std::size_t i = 0; i < state.mirror.size(); ++i) {
+    const Tokens begin = end;
+    end += state.mirror[i].tokens();
+    if (end == next_block_end(begin, block_)) continue;
+    state.mirror.resize(i);
+    return;
+  }
+}
+
+Image Pool::copy_all(Seat seat) {
+  SeatState& state = at(seat);
+  if (state.use != SeatUse::idle || !state.is_kept) return {};
+  while (state.is_kept && uncopied(seat) > Tokens(0)) (void)copy_next(seat);
+  const Tokens copied = tokens_of(state.mirror), length = ledger_.length(seat);
+  if (state.is_kept && copied < length) {
+    state.is_kept = copy(seat, copied, length, Hold::cached, state.mirror);
+  }
+  if (!state.is_kept) return {};
+  Image image;
+  for (const Piece& piece : state.mirror) image.pieces.push_back(piece.share());
+  image.tokens = state.tokens;
+  image.in_chunks = state.in_chunks;
+  return image;
+}
+
+bool Pool::shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> pieces,
+                  Tokens in_chunks) {
+  Image image;
+  Tokens begin{0};
+  const Tokens all{static_cast<std::int64_t>(tokens.size())};
+  for (ByteBuffer& bytes : pieces) {
+    const Tokens end = engine_.capabilities().move_ranges
+                           ? std::min(next_block_end(begin, block_), all)
+                           : all;
+    const Bytes size{static_cast<std::int64_t>(bytes.size())};
+    if (end <= begin || !keeps_idle() || !shelf_.make_room(size)) break;
+    image.pieces.push_back(vault_.put(std::move(bytes), end - begin, Hold::cached, true));
+    begin = end;
+  }
+  if (begin == Tokens(0)) return false;
+  image.tokens.assign(tokens.begin(), tokens.begin() + begin.value);
+  image.in_chunks = std::min(in_chunks, begin);
+  shelf_.put(std::move(image));
+  return true;
+}
+
+// What cannot be copied is left out, from the end on.
+void Pool::shelve(Seat seat) {
+  SeatState& state = at(seat);
+  if (state.use != SeatUse::idle || !keeps_idle() || ledger_.length(seat) < cache_min_) return;
+  const Tokens length = ledger_.length(seat);
+  while (state.is_kept && uncopied(seat) > Tokens(0)) (void)copy_next(seat);
+  const Tokens copied = tokens_of(state.mirror);
+  if (state.is_kept && copied < length) {
+    (void)copy(seat, copied, length, Hold::cached, state.mirror);
+  }
+  Image image;
+  for (const Piece& piece : state.mirror) image.pieces.push_back(piece.share());
+  const Tokens kept = tokens_of(image.pieces);
+  image.tokens.assign(state.tokens.begin(), state.tokens.begin() + kept.value);
+  image.in_chunks = std::min(state.in_chunks, kept);
+  if (kept > Tokens(0)) shelf_.put(std::move(image));
+}
+
+Tokens Pool::take_shelved(Seat seat, std::span<const TokenId> prompt, Offer offer) {
+  // First of all: what the seat holds may push it off the shelf.
+  Image image = shelf_.share(prompt, offer);
+  const Tokens emptied = take(seat, Tokens(0));
+  FERMATA_CHECK(emptied == Tokens(0), "a cleared seat holds tokens");
+  const Tokens restored = restore(seat, std::move(image));
+  if (restored <= offer.reuse) return restored;
+  if (engine_.truncate(seat, offer.reuse) == engine::EditOutcome::unsupported) {
+    drop(seat);
+    at(seat).use = SeatUse::busy;
+    return Tokens(0);
+  }
+  cut(seat, offer.reuse);
+  return offer.reuse;
+}
+
+}  // namespace fermata::kv

@@ -1,0 +1,87 @@
+// The scheduler's part in keeping conversations that nobody computes.
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fermata::scheduler {
+
+bool Scheduler::anything_to_copy() const {
+  if (!options_.copies_idle && !archive_.is_on()) return false;
+  for (std::int32_t s = 0; s < pool_.seats(); ++s) {
+    if (pool_.uncopied(Seat(s)) > Tokens(0)) return true;
+  }
+  return false;
+}
+
+void Scheduler::copy_idle(const policy::Plan& plan) {
+  if (plan.copy.empty()) return;
+  const Micros began = clock_.now();
+  std::int32_t blocks = 0;
+  for (const policy::Copy& copy : plan.copy) {
+    if (pool_.uncopied(copy.seat) == Tokens(0)) break;
+    blocks += pool_.copy_next(copy.seat) ? 1 : 0;
+  }
+  copy_pace_.copied(clock_.now() - began, blocks);
+}
+
+void Scheduler::take_arrivals() {
+  arrivals_.clear();
+  archive_.reap(arrivals_);
+  for (const kv::Arrival& arrival : arrivals_) {
+    const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& sequence) {
+      return sequence->request().id == arrival.id;
+    });
+    if (waits == waiting_.end()) continue;  // Its client has left.
+    (*waits)->searched(arrival.found ? Sequence::Search::found : Sequence::Search::done);
+    if (!arrival.found) stats_.loads_in_vain.add();
+  }
+}
+
+// Asks the store once for the beginning of a prompt.
+bool Scheduler::is_loading(Sequence& sequence) {
+  const Request& request = sequence.request();
+  if (sequence.search() == Sequence::Search::open && archive_.is_on()) {
+    Tokens at_hand = pool_.offer(request.prompt).reuse;
+    for (std::int32_t s = 0; s < pool_.seats(); ++s) {
+      const kv::PrefixMatch found = match(request, Seat(s));
+      at_hand = std::max({at_hand, found.own, found.shareable});
+    }
+    const bool asked = request.cache_prompt && archive_.fetch(request, at_hand);
+    sequence.searched(asked ? Sequence::Search::loading : Sequence::Search::done);
+  }
+  return sequence.search() == Sequence::Search::loading;
+}
+
+// What turns left behind, once their blocks are copied. Whether anything was handed to the store.
+bool Scheduler::save_idle(bool at_shutdown) {
+  if (!archive_.is_on()) return false;
+  bool worked = false;
+  for (std::int32_t s = 0; s < pool_.seats(); ++s) {
+    if (!at_shutdown && pool_.uncopied(Seat(s)) > Tokens(0)) continue;
+    worked |= save(Seat(s), at_shutdown);
+  }
+  return worked;
+}
+
+bool Scheduler::save(Seat seat, bool at_shutdown) {
+  const auto index = static_cast<std::size_t>(seat.value);
+  if (!archive_.is_on() || !unsaved_[index] || pool_.use(seat) != kv::SeatUse::idle) return false;
+  const auto tokens = static_cast<double>(pool_.ledger().length(seat).value);
+  const auto us_per_1k = static_cast<double>(pace_.rates(0).prefill_per_1k.value);
+  if (!archive_.save(seat, tokens * us_per_1k / 1e9, at_shutdown)) return false;
+  unsaved_[index] = false;
+  return true;
+}
+
+void Scheduler::publish_cache() {
+  stats_.cached_bytes.set(pool_.vault().cached().value);
+  stats_.cached_conversations.set(static_cast<std::int64_t>(pool_.shelf().size()));
+  const kv::ShelfStats& shelf = pool_.shelf().stats();
+  stats_.cache_stored.set(static_cast<std::int64_t>(shelf.stored));
+  stats_.cache_hits.set(static_cast<std::int64_t>(shelf.hits));
+  stats_.cache_superseded.set(static_cast<std::int64_t>(shelf.superseded));
+  stats_.cache_evicted.set(static_cast<std::int64_t>(shelf.evicted));
+}
+
+}  // namespace fermata::scheduler
