@@ -104,10 +104,12 @@ class Keeper {
   Outcome rename(const PageId& id, const std::string& to, Page& page);
   Outcome fork(const PageId& id, const std::string& to, Page& page);
 
-  // Drops pages that are too old; removes files that nothing refers to; moves those that are not
+  // Drops pages that are too old. How many.
+  std::size_t expire();
+  // And the same; removes files that nothing refers to; moves those that are not
   // ours to quarantine/. The only scan of the folder beside verify() and a rebuild.
   GcReport gc();
-  // Reads everything and changes nothing. `seen` is called for each page.
+  // Reads everything. `seen` is called for each page. REQUIRES: read_only.
   std::vector<Finding> verify(const std::function<void(const Page&)>& seen = {});
   // Makes everything durable and the next opening clean. Later changes fail.
   void close();

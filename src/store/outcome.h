@@ -12,7 +12,7 @@ enum class Outcome : std::uint8_t {
   full,          // No room under a budget, nothing more to evict, or the disk is full.
   missing,       // No such page or block (any more).
   damaged,       // The bytes are not those that were stored. They are out of the way now.
-  foreign,       // Of another model, KV type or format. Left as it is.
+  foreign,       // Of another model, KV type or format, or no file of ours. Never loaded.
   busy,          // Too much is under way: later.
   stopping,      // The store is closing; not done.
   refused_rate,  // The bytes written within the last hour are at their bound.

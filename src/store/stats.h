@@ -50,7 +50,6 @@ struct StoreStats {
   Counter bytes_written;  // Blocks, manifests and journal.
   Counter quarantined;    // Files that were not loaded and lie aside.
   Counter collected;      // Files that nothing refers to any more, removed.
-  Gauge in_flight;        // Operations that are not reaped.
 };
 
 // As fermata_store_*; `tier` is a label.

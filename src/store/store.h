@@ -111,6 +111,7 @@ class Store {
   // being written), then answers `stopping` to the rest. Everything is to be reaped afterwards.
   CloseReport close(Micros within);
 
+  std::size_t in_flight() const;  // Accepted and not reaped.
   const StoreStats& stats() const;
   const TierStats& disk() const;
   const OpenReport& opened() const;  // What was found in the folder.

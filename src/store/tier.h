@@ -35,7 +35,8 @@ class Tier {
                             std::span<const std::byte> bytes);
 
   // done: `into` holds exactly the bytes that were put, checked against the content id. missing,
-  // damaged, foreign, failed: `into` holds nothing of meaning. What is damaged is gone afterwards.
+  // damaged, foreign, failed: `into` holds nothing of meaning. What is damaged or foreign is out of
+  // the way afterwards.
   [[nodiscard]] Outcome get(const BlockRef& block, const Fingerprint& fingerprint,
                             ByteBuffer& into);
 
@@ -45,6 +46,11 @@ class Tier {
   Outcome erase(const BlockRef& block);
 
   const TierStats& stats() const { return stats_; }
+  // For a tier that others count.
+  void tell_held(Bytes bytes, std::size_t blocks) {
+    stats_.bytes.set(bytes.value);
+    stats_.blocks.set(static_cast<std::int64_t>(blocks));
+  }
 
  protected:
   virtual Outcome do_put(const BlockRef& block, const Fingerprint& fingerprint,
@@ -53,8 +59,8 @@ class Tier {
   virtual Outcome do_get(const BlockRef& block, const Fingerprint& fingerprint,
                          std::span<std::byte> into) = 0;
   virtual Outcome do_erase(const BlockRef& block) = 0;
-  // Puts what do_get gave wrongly, or answered `damaged` to, out of the way.
-  virtual void do_condemn(const BlockRef& block) = 0;
+  // Puts what is damaged or foreign out of the way.
+  virtual void do_condemn(const BlockRef& block, Outcome why) = 0;
   virtual Outcome do_settle() { return Outcome::done; }
 
   TierStats stats_;
