@@ -1,7 +1,6 @@
 // What is stored is found again, byte by byte, now and after a restart; budgets hold.
-#include "rig.h"
-
 #include "base/check.h"
+#include "rig.h"
 
 namespace fermata::store {
 namespace {

@@ -25,7 +25,8 @@ namespace fermata::store {
 class TestFolder {
  public:
   TestFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "fermata-store-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "fermata-store-XXXXXX").string();
     if (mkdtemp(pattern.data()) != nullptr) base_ = pattern;
     std::ofstream(canary()) << "untouched";
   }
@@ -97,7 +98,8 @@ inline Given page_of(std::vector<TokenId> tokens, std::size_t block_size = 500,
   const auto n = Tokens(static_cast<std::int64_t>(out.draft.tokens.size()));
   const std::vector<BlockKey> chain = chain_of(root_key({}, {}, kind), out.draft.tokens);
   for (std::size_t i = 0; i < block_count(kind, n); ++i) {
-    const std::uint64_t seed = std::hash<BlockKey>{}(kind == Kind::blocks ? chain[i] : chain.back());
+    const std::uint64_t seed =
+        std::hash<BlockKey>{}(kind == Kind::blocks ? chain[i] : chain.back());
     out.bytes.push_back(bytes_of(seed, block_size));
   }
   return out;
@@ -110,7 +112,8 @@ inline Given named(Given given, std::string name) {
   return given;
 }
 
-// Lets so many changes happen; then everything fails as if the process had ended, or as a full disk.
+// Lets so many changes happen; then everything fails as if the process had ended, or as a full
+// disk.
 class StopWrites final : public FileGate {
  public:
   static constexpr std::int64_t never = std::int64_t{1} << 60;
