@@ -89,7 +89,7 @@ Outcome DiskTier::do_settle() {
   const int error = folder_.sync();
   if (error == 0) return Outcome::done;
   log_warn("pages: the folder of blocks was not synced: {}", std::strerror(error));
-  return Outcome::failed;
+  return outcome_of(error) == Outcome::full ? Outcome::full : Outcome::failed;
 }
 
 }  // namespace fermata::store

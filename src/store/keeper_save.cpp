@@ -236,12 +236,10 @@ Outcome Keeper::Parts::change(const PageId& id, const std::function<Outcome(Entr
   outcome = edit(entry);
   if (outcome != Outcome::done) return outcome;
   entry.sequence = ++sequence;
-  if (as_new) {
-    entry.page.id = new_id(entry.page);
-    // The page itself must not make the room, though its copy needs no blocks of its own.
-    outcome = make_room(entry, {id}, 1);
-    if (outcome != Outcome::done) return outcome;
-  }
+  if (as_new) entry.page.id = new_id(entry.page);
+  // The old manifest is there until the new one is. The page itself must not make the room.
+  outcome = make_room(entry, {id}, as_new ? 1 : 0);
+  if (outcome != Outcome::done) return outcome;
   outcome = write_manifest(entry, manifest.tokens, manifest.extra);
   if (outcome == Outcome::done) {
     Records records;

@@ -65,8 +65,9 @@ struct Store::Parts {
   std::atomic<std::size_t> in_flight{0};
   std::atomic<std::int64_t> bytes_in_flight{0};
   std::atomic<std::int64_t> deadline_us{no_deadline.value};
-  std::atomic<bool> closing{false};  // Both queues are closed.
-  std::vector<Completion> reaped;    // Of reap().
+  std::atomic<bool> stopping{false};  // The deadline is set.
+  std::atomic<bool> closing{false};   // Both queues are closed.
+  std::vector<Completion> reaped;     // Of reap().
   std::mutex close_mutex;
   bool closed = false;
   CloseReport report;  // The writer's, and close()'s once the writer has ended.
@@ -74,6 +75,7 @@ struct Store::Parts {
 };
 
 Submit Store::Parts::submit(Job job, BoundedQueue<Job>& queue) {
+  if (stopping.load()) return Submit::stopping;
   const Bytes bytes = size_of(job.given);
   if (in_flight.fetch_add(1) >= options.in_flight_max) {
     in_flight.fetch_sub(1);
@@ -273,6 +275,7 @@ CloseReport Store::close(Micros within) {
   if (parts_->closed) return parts_->report;
   parts_->closed = true;
   parts_->deadline_us = (parts_->clock.now() + within).value;
+  parts_->stopping = true;
   for (BoundedQueue<Job>* queue : {&parts_->writes, &parts_->reads}) queue->close();
   parts_->closing = true;
   for (BoundedQueue<Job>* queue : {&parts_->writes, &parts_->reads}) queue->poke();

@@ -40,7 +40,7 @@ class Tier {
   [[nodiscard]] Outcome get(const BlockRef& block, const Fingerprint& fingerprint,
                             ByteBuffer& into);
 
-  // What was put outlives a power cut, where the tier can. done, failed.
+  // What was put outlives a power cut, where the tier can. done, full, failed.
   [[nodiscard]] Outcome settle() { return do_settle(); }
   // done, missing, failed.
   Outcome erase(const BlockRef& block);

@@ -170,10 +170,9 @@ TEST(Damage, BlocksOfAnotherModelOrVersionAreForeign) {
 // B5: a symlink in the folder led a write elsewhere, and success was reported.
 TEST(Damage, ASymlinkIsNeverFollowed) {
   for_each_file([](const fs::path& file) {
-    const fs::path canary = file.parent_path().filename() == "pages" &&
-                                    file.parent_path().parent_path().filename() == "pages"
-                                ? file.parent_path().parent_path().parent_path() / "canary"
-                                : file.parent_path().parent_path() / "canary";
+    fs::path base = file.parent_path();
+    while (!fs::exists(base / "canary")) base = base.parent_path();
+    const fs::path canary = base / "canary";
     fs::remove(file);
     fs::create_symlink(canary, file);
   });

@@ -158,15 +158,22 @@ TEST(Store, ClosesWithinItsTimeAndTells) {
   for (std::uint64_t i = 0; i < 4; ++i) pages.push_back(page_of(i, 600));
   for (std::uint64_t i = 0; i < 4; ++i) ASSERT_EQ(rig.save(i, pages[i]), Submit::accepted);
   barrier.wait_for_one();
-  std::thread opener([&] { barrier.open(); });
+  std::thread opener([&] {
+    // Only when it closes. What is accepted before waits behind the saves.
+    std::uint64_t ticket = 100;
+    while (rig.store->erase(Ticket(ticket), PageId{}) != Submit::stopping) ++ticket;
+    barrier.open();
+  });
   const CloseReport report = rig.store->close(Micros(0));
   opener.join();
   EXPECT_EQ(report.saved, 0U);
   EXPECT_EQ(report.not_saved, 4U);
   EXPECT_EQ(report.bytes_not_saved, Bytes(6000));
-  for (const auto& [ticket, completion] : rig.reap(4)) {
-    EXPECT_EQ(completion.outcome, Outcome::stopping) << ticket;
-  }
+  std::vector<Completion> all;
+  rig.store->reap(all);
+  EXPECT_GE(all.size(), 4U);
+  for (const Completion& completion : all) EXPECT_EQ(completion.outcome, Outcome::stopping);
+  EXPECT_EQ(rig.store->in_flight(), 0U);
   EXPECT_EQ(rig.save(9, pages[0]), Submit::stopping);
   rig.store.reset();
   rig.options.keeper.wrap_tier = nullptr;
