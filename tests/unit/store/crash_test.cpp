@@ -259,11 +259,7 @@ TEST(Crash, KilledWriters) {
     for (const Page& page : rig.keeper->list(std::nullopt, {})) {
       Loaded loaded;
       ASSERT_EQ(rig.keeper->load(page.id, {}, 100, loaded), Outcome::done);
-      const Given right = page_of(loaded.tokens, 200, page.kind);
-      for (std::size_t i = 0; i < loaded.blocks.size(); ++i) {
-        EXPECT_TRUE(std::equal(loaded.blocks[i].begin(), loaded.blocks[i].end(),
-                               right.bytes[i].begin(), right.bytes[i].end()));
-      }
+      expect_its_own_bytes(loaded, page.kind, 200);
     }
     rig.keeper->gc();
     EXPECT_EQ(static_cast<std::int64_t>(rig.folder.files("blocks").size()),

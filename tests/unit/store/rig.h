@@ -146,6 +146,15 @@ class StopWrites final : public FileGate {
   bool stopped_ = false;
 };
 
+// The bytes of a loaded page are those of a page of its tokens.
+inline void expect_its_own_bytes(const Loaded& loaded, Kind kind, std::size_t block_size) {
+  const Given right = page_of(loaded.tokens, block_size, kind);
+  for (std::size_t i = 0; i < loaded.blocks.size(); ++i) {
+    EXPECT_TRUE(std::equal(loaded.blocks[i].begin(), loaded.blocks[i].end(), right.bytes[i].begin(),
+                           right.bytes[i].end()));
+  }
+}
+
 struct KeeperRig {
   TestFolder folder;
   SteadyClock clock;
@@ -189,10 +198,9 @@ struct KeeperRig {
     const Outcome outcome = keeper->load(match->page, draft.fingerprint, match->blocks, loaded);
     if (outcome != Outcome::done) return outcome;
     EXPECT_EQ(loaded.blocks.size(), match->blocks);
-    for (std::size_t i = 0; i < loaded.blocks.size(); ++i) {
-      EXPECT_TRUE(std::equal(loaded.blocks[i].begin(), loaded.blocks[i].end(),
-                             given.bytes[i].begin(), given.bytes[i].end()));
-    }
+    EXPECT_TRUE(std::equal(draft.tokens.begin(), draft.tokens.begin() + match->tokens.value,
+                           loaded.tokens.begin()));
+    expect_its_own_bytes(loaded, draft.kind, given.bytes[0].size());
     return outcome;
   }
 };

@@ -49,6 +49,7 @@ struct StoreRig {
   std::unique_ptr<Store> store;
 
   void open() {
+    store.reset();
     options.keeper.folder = folder.path();
     options.wake = [this] {
       const std::lock_guard lock(mutex);
@@ -175,7 +176,6 @@ TEST(Store, ClosesWithinItsTimeAndTells) {
   for (const Completion& completion : all) EXPECT_EQ(completion.outcome, Outcome::stopping);
   EXPECT_EQ(rig.store->in_flight(), 0U);
   EXPECT_EQ(rig.save(9, pages[0]), Submit::stopping);
-  rig.store.reset();
   rig.options.keeper.wrap_tier = nullptr;
   rig.open();
   EXPECT_FALSE(rig.store->opened().unclean);
