@@ -8,6 +8,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace fermata::store {
 namespace {
