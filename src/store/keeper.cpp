@@ -48,8 +48,10 @@ PageId Keeper::Parts::new_id(const Page& page) {
     const auto raw_bytes = std::as_bytes(std::span(&value, 1));
     bytes.insert(bytes.end(), raw_bytes.begin(), raw_bytes.end());
   };
+  const std::int64_t ticks = clock.now().value;
   add(number);
   add(created);
+  add(ticks);
   PageId id;
   id.bytes = content_id(page.fingerprint, bytes).bytes;
   return id;
@@ -133,14 +135,17 @@ Outcome Keeper::Parts::evict(const std::vector<PageId>& pages, Eviction why) {
   if (pages.empty()) return Outcome::done;
   Records records;
   for (const PageId& id : pages) records.erase(id);
-  const Outcome outcome = commit(std::move(records));
-  if (outcome != Outcome::done) return outcome;
+  const Outcome outcome = commit(records);
+  if (outcome != Outcome::done && outcome != Outcome::full) return outcome;
   Leaving leaving;
   {
     const std::unique_lock lock(catalog_lock);
     for (const PageId& id : pages) leave(id, why, leaving);
   }
   unlink(leaving);
+  // On a full disk the files go first, or nothing ever could. A journal that still tells of them
+  // costs a miss after a restart.
+  if (outcome == Outcome::full) static_cast<void>(commit(std::move(records)));
   return Outcome::done;
 }
 

@@ -250,6 +250,28 @@ TEST(Damage, AFullDiskLeavesTheOlderPageWhole) {
   EXPECT_EQ(rig.check(newer), Outcome::done);
 }
 
+TEST(Damage, OnAFullDiskPagesCanStillBeErased) {
+  KeeperOptions options;
+  const auto gate = std::make_shared<StopWrites>(StopWrites::never, ENOSPC);
+  options.gate = gate;
+  KeeperRig rig(options);
+  const Given given = named(page_of(1, 300), "x"), other = page_of(2, 300);
+  Page page;
+  ASSERT_EQ(rig.save(given, &page), Outcome::done);
+  ASSERT_EQ(rig.save(other), Outcome::done);
+  gate->allow(0);
+  EXPECT_EQ(rig.keeper->erase(page.id), Outcome::done);
+  EXPECT_EQ(rig.folder.files("blocks").size(), 2U);
+  EXPECT_FALSE(rig.keeper->find({}, "x"));
+  rig.keeper.reset();
+  gate->allow(StopWrites::never);
+  rig.open();
+  EXPECT_EQ(rig.check(given), Outcome::missing);
+  EXPECT_EQ(rig.check(given), Outcome::missing);
+  EXPECT_EQ(rig.check(other), Outcome::done);
+  EXPECT_EQ(rig.keeper->stats().pages.value(), 1);
+}
+
 TEST(Damage, AReadOnlyFolderServesAndSavesNothing) {
   KeeperOptions options;
   const auto gate = std::make_shared<StopWrites>(StopWrites::never, EROFS);
