@@ -4,7 +4,7 @@ LIBLLAMA ?= prebuilt
 PORT ?= 8080
 MODEL ?= models/fermata-tiny.gguf
 ARGS ?=
-WORKLOADS ?= decode decode-tiny start park overcommit untouched idle tick itl
+WORKLOADS ?= decode decode-tiny start park overcommit untouched idle tick lookup itl
 # Not from the environment: some shells export HOST, and it must not open the server to a network.
 HOST = 127.0.0.1
 

@@ -1,6 +1,7 @@
-// fermata [serve] [flags] | bench | sim | doctor | version
+// fermata [serve] [flags] | bench | sim | pages | doctor | version
 #include "app/doctor.h"
 #include "app/instance.h"
+#include "app/pages.h"
 #include "app/serve.h"
 #include "app/sim.h"
 #include "bench/bench.h"
@@ -17,6 +18,7 @@ constexpr const char* usage =
     "usage: fermata [serve] [flags]   serve a model; flags are llama-server's, see --help\n"
     "       fermata bench WORKLOAD    measure this build on this machine; see bench --help\n"
     "       fermata sim               play random schedules and check them; see sim --help\n"
+    "       fermata pages             a folder of saved conversations: ls, verify, show, gc\n"
     "       fermata doctor            what this machine has for serving, and what to mend\n"
     "       fermata version           the versions of fermata and libllama\n";
 
@@ -35,6 +37,7 @@ int main(int argc, char** argv) {
   }
   if (command == "bench") return fermata::bench::run_bench(args);
   if (command == "sim") return fermata::app::run_sim(args);
+  if (command == "pages") return fermata::app::run_pages(args);
   if (command == "doctor") return fermata::app::run_doctor(args);
   if (command == "version") {
     std::printf("%s\n", fermata::app::build_info().c_str());

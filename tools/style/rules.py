@@ -38,7 +38,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     # Of engine it uses the chat front alone: templates, tokens, tool calls.
     "api": {"reconfigure", "scheduler", "engine", "settings", "core", "metrics", "base"},
     "http": {"api", "metrics", "base"},
-    "bench": {"scheduler", "kv", "engine", "engine/fake", "engine/llama", "core", "base"},
+    "bench": {"scheduler", "kv", "engine", "engine/fake", "engine/llama", "store", "core", "base"},
 }
 MAY_INCLUDE["app"] = set(MAY_INCLUDE)
 

@@ -1,0 +1,95 @@
+#include "store/disk_tier.h"
+
+#include "base/log.h"
+#include "store/format.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+
+namespace fermata::store {
+
+Outcome outcome_of(int error) {
+  switch (error) {
+    case 0:
+      return Outcome::done;
+    case ENOENT:
+      return Outcome::missing;
+    case ENOSPC:
+    case EDQUOT:
+      return Outcome::full;
+    // A symlink, or no regular file: somebody else's.
+    case ELOOP:
+    case EINVAL:
+      return Outcome::foreign;
+    default:
+      return Outcome::failed;
+  }
+}
+
+Outcome DiskTier::do_put(const BlockRef& block, const Fingerprint& fingerprint,
+                         std::span<const std::byte> bytes) {
+  const BlockHeader header = encode_block_header(block, fingerprint);
+  const std::array<std::span<const std::byte>, 2> pieces = {header, bytes};
+  const std::string name = to_hex(block.id);
+  const int error = folder_.write_file(name, pieces);
+  if (error == 0) return Outcome::done;
+  log_warn("pages: block {} was not written: {}", name, std::strerror(error));
+  return outcome_of(error) == Outcome::full ? Outcome::full : Outcome::failed;
+}
+
+Outcome DiskTier::do_get(const BlockRef& block, const Fingerprint& fingerprint,
+                         std::span<std::byte> into) {
+  const std::string name = to_hex(block.id);
+  Fd file;
+  std::uint64_t size = 0;
+  int error = folder_.open_file(name, O_RDONLY, file, size);
+  if (error != 0) {
+    const Outcome outcome = outcome_of(error);
+    if (outcome == Outcome::failed) {
+      log_warn("pages: block {} cannot be read: {}", name, std::strerror(error));
+    }
+    return outcome;
+  }
+  if (size != block_header_bytes + into.size()) return Outcome::damaged;
+  BlockHeader header;
+  std::size_t got = 0;
+  error = read_at(file, header, 0, got);
+  if (error == 0 && got == header.size()) {
+    switch (check_block_header(header, block, fingerprint)) {
+      case HeaderCheck::good:
+        break;
+      case HeaderCheck::foreign_format:
+      case HeaderCheck::foreign_fingerprint:
+        return Outcome::foreign;
+      case HeaderCheck::damaged:
+        return Outcome::damaged;
+    }
+    error = read_at(file, into, block_header_bytes, got);
+  }
+  if (error != 0) {
+    log_warn("pages: block {} cannot be read: {}", name, std::strerror(error));
+    return Outcome::failed;
+  }
+  return got == into.size() ? Outcome::done : Outcome::damaged;
+}
+
+Outcome DiskTier::do_erase(const BlockRef& block) {
+  const int error = folder_.remove(to_hex(block.id));
+  if (error == 0 || error == ENOENT) return outcome_of(error);
+  log_warn("pages: block {} cannot be removed: {}", to_hex(block.id), std::strerror(error));
+  return Outcome::failed;
+}
+
+void DiskTier::do_condemn(const BlockRef& block, Outcome why) { aside_(to_hex(block.id), why); }
+
+Outcome DiskTier::do_settle() {
+  const int error = folder_.sync();
+  if (error == 0) return Outcome::done;
+  log_warn("pages: the folder of blocks was not synced: {}", std::strerror(error));
+  return outcome_of(error) == Outcome::full ? Outcome::full : Outcome::failed;
+}
+
+}  // namespace fermata::store
