@@ -223,6 +223,11 @@ void Catalog::let_go(const PageId& id) {
   --at->second.holds;
 }
 
+bool Catalog::is_held(const PageId& id) const {
+  const auto at = slots_.find(id);
+  return at != slots_.end() && at->second.holds > 0;
+}
+
 std::optional<PageId> Catalog::cheapest(std::int64_t now, const std::vector<PageId>& spared) const {
   const Slot* best = nullptr;
   double best_value = 0;

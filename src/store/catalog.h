@@ -51,6 +51,7 @@ class Catalog {
   std::vector<std::pair<PageId, std::int64_t>> take_touched();
   bool hold(const PageId& id);
   void let_go(const PageId& id);
+  bool is_held(const PageId& id) const;
 
   // Whose loss costs least: the smallest price / age. Neither pinned, held, nor `spared`.
   std::optional<PageId> cheapest(std::int64_t now, const std::vector<PageId>& spared) const;

@@ -116,6 +116,7 @@ void Keeper::Parts::count() {
 }
 
 void Keeper::Parts::leave(const PageId& id, Eviction why, Leaving& leaving) {
+  if (catalog.find(id) == nullptr) return;
   catalog.erase(id, leaving.orphans);
   leaving.pages.push_back(id);
   stats.evicted[static_cast<std::size_t>(why)].add();

@@ -131,8 +131,9 @@ std::vector<PageId> Keeper::Parts::replaced_by(const Draft& draft) const {
       out.push_back(same_name->page.id);
     }
   }
+  // One that somebody is about to load stays, and goes when its time has come.
   if (draft.replaces && catalog.find(*draft.replaces) != nullptr &&
-      (out.empty() || out[0] != *draft.replaces)) {
+      !catalog.is_held(*draft.replaces) && (out.empty() || out[0] != *draft.replaces)) {
     out.push_back(*draft.replaces);
   }
   return out;
@@ -156,8 +157,9 @@ Outcome Keeper::Parts::refresh_same(const Draft& draft, const Entry& entry, Page
     catalog.touch(id, now());
     saved = same->page;
   }
-  if (!draft.replaces || *draft.replaces == id) return Outcome::done;
-  return evict({*draft.replaces}, Eviction::replaced);
+  std::vector<PageId> replaced = replaced_by(draft);
+  std::erase(replaced, id);
+  return evict(replaced, Eviction::replaced);
 }
 
 Outcome Keeper::Parts::save(const Draft& draft, std::span<const BlockBytes> given, Page& saved,

@@ -77,8 +77,9 @@ struct Draft {
   Reason reason = Reason::idle;
   bool pinned = false;
   std::string name;  // Empty: none. Else takes the place of the owner's page of that name.
-  std::optional<PageId> replaces;  // Goes when this one is durable: the same conversation, before.
-  double price_seconds = 0;        // >= 0
+  // The same conversation, before: goes when this one is durable, unless it is being loaded.
+  std::optional<PageId> replaces;
+  double price_seconds = 0;  // >= 0
   Tokens in_chunks;
   std::vector<TokenId> tokens;   // 1 to page_tokens_max.
   std::vector<std::byte> extra;  // Of the caller (sampler state, ...): at most extra_bytes_max.

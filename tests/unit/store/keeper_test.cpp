@@ -154,6 +154,22 @@ TEST(Keeper, ANewPageTakesThePlaceOfThatNameOrOfWhatItReplaces) {
   EXPECT_EQ(rig.keeper->stats().pages.value(), 1);
 }
 
+TEST(Keeper, WhatIsBeingLoadedIsNotReplaced) {
+  KeeperRig rig;
+  const std::vector<TokenId> base = tokens_of(1, 700);
+  Page before, after;
+  ASSERT_EQ(rig.save(page_of({base.begin(), base.begin() + 300}), &before), Outcome::done);
+  ASSERT_TRUE(rig.keeper->hold(before.id));
+  Given next = page_of(base);
+  next.draft.replaces = before.id;
+  ASSERT_EQ(rig.save(next, &after), Outcome::done);
+  EXPECT_TRUE(rig.keeper->find(before.id));
+  rig.keeper->let_go(before.id);
+  ASSERT_EQ(rig.save(next), Outcome::done);  // Stored already; what it replaces goes now.
+  EXPECT_FALSE(rig.keeper->find(before.id));
+  EXPECT_EQ(rig.check(next), Outcome::done);
+}
+
 TEST(Keeper, PinsRenamesAndForks) {
   KeeperRig rig;
   const Given given = named(page_of(1, 600), "x");
