@@ -97,9 +97,8 @@ InfillLimits limits_of(const Fields& fields, const Context& context) {
 
 }  // namespace
 
-std::vector<TokenId> infill_prompt(const engine::Vocabulary& vocabulary, InfillParts parts,
+std::vector<TokenId> infill_prompt(const engine::SpecialTokens& special, InfillParts parts,
                                    const InfillLimits& limits) {
-  const engine::SpecialTokens& special = vocabulary.special();
   const Tokens quarter = limits.batch / 4;
   const Tokens prompt{static_cast<std::int64_t>(parts.prompt.size())};
   const std::size_t prefix_take = std::min(parts.prefix.size(), count(quarter * 3));
@@ -134,7 +133,8 @@ std::unique_ptr<Exchange> infill(const Json& body, const Context& context) {
   parts.prompt = vocabulary.tokenize(fields.string("prompt", ""), false, true);
   parts.extra = read_extra(fields, vocabulary);
   std::vector<std::vector<TokenId>> prompts;
-  prompts.push_back(infill_prompt(vocabulary, std::move(parts), limits_of(fields, context)));
+  prompts.push_back(
+      infill_prompt(vocabulary.special(), std::move(parts), limits_of(fields, context)));
   return native_completion(fields, context, std::move(prompts));
 }
 

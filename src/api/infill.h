@@ -27,7 +27,7 @@ struct InfillLimits {
 // The parts in llama-server's order: extra files, begin of text, prefix with the prompt, suffix,
 // and the mark of the middle. The end of the prefix and the beginning of the suffix stay, and of
 // the other files the end. REQUIRES: the vocabulary has the three marks.
-std::vector<TokenId> infill_prompt(const engine::Vocabulary& vocabulary, InfillParts parts,
+std::vector<TokenId> infill_prompt(const engine::SpecialTokens& special, InfillParts parts,
                                    const InfillLimits& limits);
 
 std::unique_ptr<Exchange> infill(const Json& body, const Context& context);

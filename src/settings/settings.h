@@ -105,6 +105,7 @@ struct SamplingSettings {
 struct LogitBias {
   std::int32_t token = 0;
   float bias = 0.0F;
+  friend bool operator==(const LogitBias&, const LogitBias&) = default;
 };
 std::optional<LogitBias> logit_bias_of(std::string_view text);
 
