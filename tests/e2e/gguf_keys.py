@@ -20,7 +20,8 @@ class Reader:
         return value
 
     def skip_string(self) -> None:
-        self.at += self.number("Q")
+        length = self.number("Q")
+        self.at += length
 
     def skip_value(self, kind: int) -> None:
         if kind == STRING:

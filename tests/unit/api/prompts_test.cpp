@@ -16,6 +16,8 @@ std::vector<TokenId> ids(std::initializer_list<int> values) {
   return out;
 }
 
+using Prompts = std::vector<std::vector<TokenId>>;
+
 std::vector<TokenId> row(int first, int count) {
   std::vector<TokenId> out;
   for (int i = 0; i < count; ++i) out.push_back(TokenId{first + i});
@@ -37,12 +39,12 @@ std::string refusal_of(const char* text) {
 }
 
 TEST(Prompts, AListWithATokenIsOne) {
-  EXPECT_EQ(read(R"("ab")"), (std::vector{ids({97, 98})}));
-  EXPECT_EQ(read("[1, 2]"), (std::vector{ids({1, 2})}));
-  EXPECT_EQ(read(R"(["a", 2])"), (std::vector{ids({97, 2})}));
-  EXPECT_EQ(read(R"(["a", "b"])"), (std::vector{ids({97}), ids({98})}));
+  EXPECT_EQ(read(R"("ab")"), (Prompts{ids({97, 98})}));
+  EXPECT_EQ(read("[1, 2]"), (Prompts{ids({1, 2})}));
+  EXPECT_EQ(read(R"(["a", 2])"), (Prompts{ids({97, 2})}));
+  EXPECT_EQ(read(R"(["a", "b"])"), (Prompts{ids({97}), ids({98})}));
   EXPECT_EQ(read(R"([[1], ["a", 2], "b", {"prompt_string": "c"}])"),
-            (std::vector{ids({1}), ids({97, 2}), ids({98}), ids({99})}));
+            (Prompts{ids({1}), ids({97, 2}), ids({98}), ids({99})}));
 }
 
 // G4: a prompt without tokens was queued, and hung.
