@@ -31,7 +31,7 @@ struct Outcome {
 struct Shown {
   std::string_view text;           // Valid UTF-8; may be empty.
   std::string_view probabilities;  // A JSON array of tokens, see Probabilities; empty: none.
-  std::string_view timings;        // A JSON object; empty: nobody asked.
+  std::string_view timings = {};   // A JSON object; empty: nobody asked.
 };
 
 // How one API words a reply. Called on an I/O thread, one call at a time.

@@ -31,7 +31,7 @@ struct TokenEvent {
   std::string text;
   float logprob = 0.0F;               // Of `token`; only when probabilities were asked for.
   std::vector<TokenProbability> top;  // Sorted, best first; at most n_probs.
-  std::optional<Timings> timings;     // Up to this token; only when asked for.
+  std::optional<Timings> timings = {};  // Up to this token; only when asked for.
 };
 
 // How far the prompt is, for clients that asked to see it.
