@@ -29,8 +29,8 @@ struct TokenEvent {
   // The bytes that this token released: may be empty (held back for a stop word) or hold more than
   // its own. The texts of all events concatenate to the reply. Not always whole UTF-8 characters.
   std::string text;
-  float logprob = 0.0F;               // Of `token`; only when probabilities were asked for.
-  std::vector<TokenProbability> top;  // Sorted, best first; at most n_probs.
+  float logprob = 0.0F;                 // Of `token`; only when probabilities were asked for.
+  std::vector<TokenProbability> top;    // Sorted, best first; at most n_probs.
   std::optional<Timings> timings = {};  // Up to this token; only when asked for.
 };
 
