@@ -97,11 +97,16 @@ class ChatFormat final : public ReplyFormat {
               {"system_fingerprint", context.build}} {
     // Every token's chunk is the same but for its text and probabilities.
     const std::string rest = dump(base_);
-    chunk_tail_ = ",\"finish_reason\":null}]," + rest.substr(1) + "\n\n";
+    chunk_tail_ = ",\"finish_reason\":null}]," + rest.substr(1);
   }
 
   void begin(std::size_t i, std::string& out) override {
     append_event(out, chunk(base_, i, {{"role", "assistant"}, {"content", ""}}, nullptr));
+  }
+  void progress(std::size_t i, std::string_view progress, std::string& out) override {
+    std::string event = chunk(base_, i, Json::object(), nullptr);
+    append_member(event, "prompt_progress", progress);
+    append_event(out, event);
   }
   void token(std::size_t i, const TokenEvent&, const Shown& shown, std::string& out) override {
     if (!shown.text.empty()) append_content(i, shown, out);
@@ -156,6 +161,8 @@ class ChatFormat final : public ReplyFormat {
       out += '}';
     }
     out += chunk_tail_;
+    if (!shown.timings.empty()) append_member(out, "timings", shown.timings);
+    out += "\n\n";
   }
   static std::string chunk(const Json& rest, std::size_t i, const Json& delta,
                            const Json& finish_reason) {
@@ -177,8 +184,6 @@ std::unique_ptr<Exchange> chat_completion(const Json& body, const Context& conte
                               {"functions", Neutral::empty_list},
                               {"lora", Neutral::empty_list},
                               {"response_format", Neutral::text_type},
-                              {"return_progress", Neutral::off},
-                              {"timings_per_token", Neutral::off},
                               {"grammar_lazy", Neutral::off},
                               {"grammar_triggers", Neutral::empty_list},
                               {"preserved_tokens", Neutral::empty_list}});

@@ -2,12 +2,14 @@
 
 #include "api/error.h"
 #include "api/launch.h"
+#include "api/prompts.h"
+#include "api/response_fields.h"
 #include "api/sampling_fields.h"
 #include "base/clock.h"
 #include "base/random.h"
 
 #include <algorithm>
-#include <array>
+#include <utility>
 
 namespace fermata::api {
 namespace {
@@ -38,12 +40,19 @@ std::int64_t seat_number(const FinalEvent& final) { return final.seat ? final.se
 
 class NativeFormat final : public ReplyFormat {
  public:
-  NativeFormat(const Context& context, bool return_tokens)
-      : context_(context), return_tokens_(return_tokens) {}
+  NativeFormat(const Context& context, bool return_tokens, std::vector<std::string> fields)
+      : context_(context), return_tokens_(return_tokens), fields_(std::move(fields)) {}
 
   void begin(std::size_t, std::string&) override {}
+  void progress(std::size_t i, std::string_view progress, std::string& out) override {
+    out += "data: {\"index\":" + std::to_string(i);
+    out += R"(,"content":"","tokens":[],"stop":false,"tokens_predicted":0})";
+    append_member(out, "prompt_progress", progress);
+    out += "\n\n";
+  }
   void token(std::size_t i, const TokenEvent& event, const Shown& shown,
              std::string& out) override {
+    if (n_.size() <= i) n_.resize(i + 1);
     const std::int64_t n = ++n_[i];
     if (shown.text.empty() && !return_tokens_) return;
     out += "data: {\"index\":" + std::to_string(i) + ",\"content\":";
@@ -51,26 +60,24 @@ class NativeFormat final : public ReplyFormat {
     out += ",\"tokens\":[";
     if (return_tokens_) out += std::to_string(raw(event.token));
     out += "],\"stop\":false,\"tokens_predicted\":" + std::to_string(n) + '}';
+    if (!shown.timings.empty()) append_member(out, "timings", shown.timings);
     add_probabilities(out, shown.probabilities);
     out += "\n\n";
   }
   void end(const Outcome& outcome, const Shown& tail, std::string& out) override {
-    std::string last = dump(final_json(outcome, std::string(tail.text), {}));
-    add_probabilities(last, tail.probabilities);
-    append_event(out, last);
+    append_event(out, final_text(outcome, std::string(tail.text), {}, tail.probabilities));
   }
   void close(std::span<const Outcome>, std::string&) override {}
   void keepalive(std::string& out) override {
     out += R"(data: {"index":0,"content":"","tokens":[],"stop":false})"
            "\n\n";
   }
-  // Several choices as a list of replies, like llama-server.
+  // Several replies as a list, like llama-server.
   std::string whole(std::span<const Outcome> choices) override {
     std::string out;
     for (const Outcome& choice : choices) {
-      std::string one = dump(final_json(choice, choice.text, choice.tokens));
-      add_probabilities(one, choice.probabilities);
-      out += (out.empty() ? "" : ",") + one;
+      if (!out.empty()) out += ',';
+      out += final_text(choice, choice.text, choice.tokens, choice.probabilities);
     }
     return choices.size() == 1 ? out : '[' + out + ']';
   }
@@ -80,14 +87,29 @@ class NativeFormat final : public ReplyFormat {
     if (!probabilities.empty()) append_member(out, "completion_probabilities", probabilities);
   }
 
+  // With the fields that the client wants.
+  std::string final_text(const Outcome& outcome, const std::string& content,
+                         const std::vector<TokenId>& tokens, std::string_view probabilities) const {
+    const Json whole = final_json(outcome, content, tokens);
+    if (fields_.empty()) {
+      std::string out = dump(whole);
+      add_probabilities(out, probabilities);
+      return out;
+    }
+    std::string out = dump(pick(whole, fields_));
+    const bool wanted =
+        std::find(fields_.begin(), fields_.end(), "completion_probabilities") != fields_.end();
+    if (!wanted || probabilities.empty()) return out;
+    if (out == "{}") return "{\"completion_probabilities\":" + std::string(probabilities) + '}';
+    add_probabilities(out, probabilities);
+    return out;
+  }
+
   Json final_json(const Outcome& outcome, const std::string& content,
                   const std::vector<TokenId>& tokens) const {
     const FinalEvent& final = outcome.final;
     const Request& request = *outcome.request;
     const Timings& timings = final.timings;
-    Json settings = sampling_json(request.sampling);
-    settings["n_predict"] = request.max_tokens.value;
-    settings["stop"] = request.stop;
     return {{"index", outcome.index},
             {"content", content},
             {"tokens", return_tokens_ ? raw_tokens(tokens) : Json::array()},
@@ -96,7 +118,7 @@ class NativeFormat final : public ReplyFormat {
             {"model", context_.model_name},
             {"tokens_predicted", timings.predicted.value},
             {"tokens_evaluated", final.prompt_tokens.value},
-            {"generation_settings", settings},
+            {"generation_settings", generation_settings(request)},
             {"prompt", context_.vocabulary->detokenize(request.prompt)},
             {"has_new_line", outcome.text.find('\n') != std::string::npos},
             {"truncated", final.truncated},
@@ -109,7 +131,8 @@ class NativeFormat final : public ReplyFormat {
 
   const Context& context_;
   bool return_tokens_;
-  std::array<std::int64_t, choices_max> n_{};  // Tokens so far, by choice.
+  std::vector<std::string> fields_;
+  std::vector<std::int64_t> n_;  // Tokens so far, by choice.
 };
 
 class OpenAiCompletionFormat final : public ReplyFormat {
@@ -121,8 +144,16 @@ class OpenAiCompletionFormat final : public ReplyFormat {
         created_(wall_clock_seconds()) {}
 
   void begin(std::size_t, std::string&) override {}
+  void progress(std::size_t i, std::string_view progress, std::string& out) override {
+    std::string chunk = with_choices(base(), choice(i, {}, nullptr));
+    append_member(chunk, "prompt_progress", progress);
+    append_event(out, chunk);
+  }
   void token(std::size_t i, const TokenEvent&, const Shown& shown, std::string& out) override {
-    if (!shown.text.empty()) append_event(out, with_choices(base(), choice(i, shown, nullptr)));
+    if (shown.text.empty()) return;
+    std::string chunk = with_choices(base(), choice(i, shown, nullptr));
+    if (!shown.timings.empty()) append_member(chunk, "timings", shown.timings);
+    append_event(out, chunk);
   }
   void end(const Outcome& outcome, const Shown& tail, std::string& out) override {
     Json last = base();
@@ -152,8 +183,8 @@ class OpenAiCompletionFormat final : public ReplyFormat {
     std::string texts;
     for (const Outcome& one : choices) {
       if (!texts.empty()) texts += ',';
-      texts +=
-          choice(one.index, {one.text, one.probabilities}, finish_reason_name(one.final.reason));
+      texts += choice(one.index, {one.text, one.probabilities, {}},
+                      finish_reason_name(one.final.reason));
     }
     return with_choices(out, texts);
   }
@@ -178,81 +209,49 @@ class OpenAiCompletionFormat final : public ReplyFormat {
   std::int64_t created_;
 };
 
-TokenId read_token(const Json& value, const engine::Vocabulary& vocabulary, std::string_view name) {
-  const auto token = value.get<std::int64_t>();
-  if (token < 0 || token >= vocabulary.size()) {
-    throw bad_request(std::string(name) + ": token " + value.dump() + " is not in the vocabulary");
-  }
-  return TokenId{static_cast<std::int32_t>(token)};
-}
-
-std::unique_ptr<Exchange> complete(const Json& body, const Context& context,
+std::unique_ptr<Exchange> complete(const Fields& fields, const Context& context,
+                                   std::vector<std::vector<TokenId>> prompts,
                                    std::unique_ptr<ReplyFormat> format) {
-  const Fields fields(body);
-  const Json* prompt = fields.find("prompt");
-  if (prompt == nullptr) throw bad_request("prompt: is missing");
   Request request = read_request(fields, context);
+  read_response_format(fields, context, request.sampling);
   refuse_unsupported(fields, {{"best_of", Neutral::one},
                               {"echo", Neutral::off},
                               {"suffix", Neutral::empty_text},
                               {"lora", Neutral::empty_list},
-                              {"response_format", Neutral::text_type},
-                              {"response_fields", Neutral::empty_list},
-                              {"return_progress", Neutral::off},
-                              {"timings_per_token", Neutral::off},
                               {"grammar_lazy", Neutral::off},
                               {"grammar_triggers", Neutral::empty_list},
                               {"preserved_tokens", Neutral::empty_list}});
-  request.prompt = read_prompt(*prompt, *context.vocabulary, "prompt");
   GenerationOptions options = read_generation_options(fields, context);
   options.probabilities = read_completion_probabilities(fields, request.sampling);
-  return launch(context, std::move(request), read_choices(fields, context), std::move(format),
-                options);
+  return launch(context, std::move(request), std::move(prompts), read_choices(fields, context),
+                std::move(format), options);
+}
+
+std::vector<std::vector<TokenId>> prompts_of(const Fields& fields, const Context& context) {
+  const Json* prompt = fields.find("prompt");
+  if (prompt == nullptr) throw bad_request("prompt: is missing");
+  return read_prompts(*prompt, *context.vocabulary);
 }
 
 }  // namespace
 
-std::vector<TokenId> read_prompt(const Json& prompt, const engine::Vocabulary& vocabulary,
-                                 std::string_view name) {
-  std::vector<TokenId> out;
-  if (prompt.is_string()) {
-    out = vocabulary.tokenize(prompt.get<std::string>(), true, true);
-  } else if (prompt.is_array()) {
-    bool first = true;
-    for (const Json& part : prompt) {
-      if (part.is_number_integer()) {
-        out.push_back(read_token(part, vocabulary, name));
-      } else if (part.is_string()) {
-        const auto tokens = vocabulary.tokenize(part.get<std::string>(), first, true);
-        out.insert(out.end(), tokens.begin(), tokens.end());
-      } else {
-        throw bad_request(std::string(name) + ": a list must hold texts and token ids");
-      }
-      first = false;
-    }
-    const bool texts_only =
-        !prompt.empty() &&
-        std::all_of(prompt.begin(), prompt.end(), [](const Json& p) { return p.is_string(); });
-    if (texts_only && prompt.size() > 1) {
-      throw ApiError{
-          .type = ErrorType::not_supported,
-          .message = std::string(name) + ": several prompts in one request are not supported yet"};
-    }
-  } else {
-    throw bad_request(std::string(name) + ": must be a text or a list of texts and token ids");
-  }
-  if (out.empty() && vocabulary.special().bos) out.push_back(*vocabulary.special().bos);
-  return out;
+std::unique_ptr<Exchange> native_completion(const Fields& fields, const Context& context,
+                                            std::vector<std::vector<TokenId>> prompts) {
+  const bool return_tokens = fields.boolean("return_tokens", false);
+  return complete(
+      fields, context, std::move(prompts),
+      std::make_unique<NativeFormat>(context, return_tokens, read_response_fields(fields)));
 }
 
 std::unique_ptr<Exchange> native_completion(const Json& body, const Context& context) {
-  const bool return_tokens = Fields(body).boolean("return_tokens", false);
-  return complete(body, context, std::make_unique<NativeFormat>(context, return_tokens));
+  const Fields fields(body);
+  return native_completion(fields, context, prompts_of(fields, context));
 }
 
 std::unique_ptr<Exchange> openai_completion(const Json& body, const Context& context) {
-  const bool usage = wants_usage(Fields(body));
-  return complete(body, context, std::make_unique<OpenAiCompletionFormat>(context, usage));
+  const Fields fields(body);
+  return complete(fields, context, prompts_of(fields, context),
+                  std::make_unique<OpenAiCompletionFormat>(context, wants_usage(fields)));
 }
 
 }  // namespace fermata::api

@@ -6,16 +6,14 @@
 #include "api/fields.h"
 
 #include <memory>
-#include <string_view>
+#include <vector>
 
 namespace fermata::api {
 
-// The prompt of a completion: a string, a list of token ids, or a list that mixes both. Empty text
-// becomes the model's beginning-of-text token where it has one. Throws ApiError, about `name`.
-std::vector<TokenId> read_prompt(const Json& prompt, const engine::Vocabulary& vocabulary,
-                                 std::string_view name);
-
 std::unique_ptr<Exchange> native_completion(const Json& body, const Context& context);
+// With prompts that are tokens already.
+std::unique_ptr<Exchange> native_completion(const Fields& fields, const Context& context,
+                                            std::vector<std::vector<TokenId>> prompts);
 std::unique_ptr<Exchange> openai_completion(const Json& body, const Context& context);
 
 }  // namespace fermata::api

@@ -1,6 +1,6 @@
 #include "api/fields.h"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 
 namespace fermata::api {
@@ -26,14 +26,39 @@ bool is_too_deep(std::string_view text) {
   return false;
 }
 
-[[noreturn]] void fail(std::string_view name, const std::string& what) {
-  throw bad_request(std::string(name) + ": " + what);
-}
-
 template <class Number>
 std::string range_text(Number low, Number high) {
   Json bounds = Json::array({low, high});
   return "between " + bounds[0].dump() + " and " + bounds[1].dump();
+}
+
+// What the parser found, in words of JSON and not of the parser.
+std::string_view syntax_words(std::string_view what) {
+  const auto tells = [what](std::string_view part) { return what.find(part) != what.npos; };
+  if (tells("number overflow")) return "a number is too large";
+  if (tells("surrogate")) return "half of a surrogate pair";
+  if (tells("UTF-8")) return "text that is not UTF-8";
+  if (tells("control character")) return "a control character inside a string; escape it";
+  if (tells("missing closing quote")) return "a string without its closing quote";
+  if (tells("unexpected end of input")) return "it ends too early";
+  return "unexpected text";
+}
+
+// `byte` counts from 1, as the parser does; 0: it does not tell.
+std::string place_words(std::string_view text, std::size_t byte) {
+  if (byte == 0) return "";
+  const std::string_view before = text.substr(0, std::min(byte - 1, text.size()));
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t begin = before.rfind('\n');
+  const std::size_t column = before.size() - (begin == before.npos ? 0 : begin + 1) + 1;
+  return " at line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+[[noreturn]] void fail_to_parse(std::string_view text, const std::exception& error) {
+  const auto* syntax = dynamic_cast<const nlohmann::json::parse_error*>(&error);
+  throw bad_request("the body is not valid JSON" +
+                    place_words(text, syntax != nullptr ? syntax->byte : 0) + ": " +
+                    std::string(syntax_words(error.what())));
 }
 
 }  // namespace
@@ -49,7 +74,7 @@ Json parse_object(const std::string& body) {
   try {
     json = Json::parse(text);
   } catch (const nlohmann::json::exception& error) {
-    throw bad_request(std::string("the body is not valid JSON: ") + error.what());
+    fail_to_parse(text, error);
   }
   if (!json.is_object()) throw bad_request("the body must be a JSON object");
   return json;
@@ -98,6 +123,10 @@ void append_member(std::string& out, std::string_view name, std::string_view jso
   out += ':';
   out += json;
   out += '}';
+}
+
+void Fields::fail(std::string_view name, const std::string& what) const {
+  throw bad_request(prefix_ + std::string(name) + ": " + what);
 }
 
 const Json* Fields::find(std::string_view name) const {

@@ -34,7 +34,9 @@ void append_member(std::string& out, std::string_view name, std::string_view jso
 // Reads one object; outlived by it.
 class Fields {
  public:
-  explicit Fields(const Json& object) : object_(object) {}
+  // `prefix` stands before the names in messages: "stream_options.".
+  explicit Fields(const Json& object, std::string_view prefix = {})
+      : object_(object), prefix_(prefix) {}
 
   // The value, or nullptr when the field is absent or null.
   const Json* find(std::string_view name) const;
@@ -51,7 +53,10 @@ class Fields {
                                    std::size_t most) const;
 
  private:
+  [[noreturn]] void fail(std::string_view name, const std::string& what) const;
+
   const Json& object_;
+  std::string prefix_;
 };
 
 }  // namespace fermata::api

@@ -16,7 +16,9 @@ class GenerationExchange final : public Exchange {
                      std::unique_ptr<ReplyFormat> format, const GenerationOptions& options)
       : format_(std::move(format)), options_(options), outcomes_(started.size()) {
     for (Started& one : started) {
-      choices_.push_back({std::move(one), {}, Probabilities(vocabulary, options.probabilities)});
+      ProbabilityOptions probabilities = options.probabilities;
+      probabilities.special = one.request->special;
+      choices_.push_back({std::move(one), {}, Probabilities(vocabulary, probabilities)});
     }
     if (options_.ping_chunks) {
       format_->keepalive(ping_);
@@ -42,6 +44,9 @@ class GenerationExchange final : public Exchange {
     for (std::size_t i = 0; i < choices_.size() && !done_; ++i) {
       if (choices_[i].done) continue;
       choices_[i].started.channel->take(taken_);
+      if (taken_.progress && options_.stream) {
+        format_->progress(i, dump(progress_json(*taken_.progress)), piece.body);
+      }
       take_events(i, piece.body);
       if (taken_.final) take_final(i, piece);
     }
@@ -102,7 +107,8 @@ class GenerationExchange final : public Exchange {
     if (!options_.stream) return;
     // They wait for the text: a character may take several tokens.
     const std::string shown = text.empty() ? std::string() : choice.probabilities.take();
-    format_->token(i, event, {text, shown}, out);
+    const std::string timings = event.timings ? dump(timings_json(*event.timings)) : std::string();
+    format_->token(i, event, {text, shown, timings}, out);
   }
 
   void take_final(std::size_t i, Piece& piece) {
@@ -117,11 +123,12 @@ class GenerationExchange final : public Exchange {
     choice.probabilities.end(*taken_.final);
     Outcome& outcome = outcomes_[i];
     outcome.index = i;
+    outcome.prompt = choice.started.prompt;
     outcome.text += tail;
     outcome.probabilities = choice.probabilities.take();
     outcome.request = choice.started.request.get();
     outcome.final = std::move(*taken_.final);
-    if (options_.stream) format_->end(outcome, {tail, outcome.probabilities}, piece.body);
+    if (options_.stream) format_->end(outcome, {tail, outcome.probabilities, {}}, piece.body);
     done_ = std::all_of(choices_.begin(), choices_.end(), [](const Choice& c) { return c.done; });
     if (!done_) return;
     piece.done = true;
@@ -200,8 +207,15 @@ std::string with_choices(const Json& reply, std::string_view choices) {
 
 FinalEvent total(std::span<const Outcome> choices) {
   FinalEvent out = choices.front().final;
+  std::size_t prompt = choices.front().prompt;
   for (const Outcome& choice : choices.subspan(1)) {
     const FinalEvent& final = choice.final;
+    if (std::exchange(prompt, choice.prompt) != choice.prompt) {
+      out.prompt_tokens += final.prompt_tokens;
+      out.timings.prompt_cached += final.timings.prompt_cached;
+      out.timings.prompt_computed += final.timings.prompt_computed;
+      out.timings.prompt_time = std::max(out.timings.prompt_time, final.timings.prompt_time);
+    }
     out.timings.predicted += final.timings.predicted;
     out.timings.predicted_time = std::max(out.timings.predicted_time, final.timings.predicted_time);
     out.parking.swaps += final.parking.swaps;
@@ -231,6 +245,13 @@ Json timings_json(const Timings& timings) {
           {"predicted_ms", predicted_ms},
           {"predicted_per_token_ms", ratio(predicted_ms, predicted_n)},
           {"predicted_per_second", ratio(predicted_n * 1000.0, predicted_ms)}};
+}
+
+Json progress_json(const ProgressEvent& progress) {
+  return {{"total", progress.total.value},
+          {"cache", progress.cached.value},
+          {"processed", progress.processed.value},
+          {"time_ms", ms(progress.elapsed)}};
 }
 
 Json fermata_json(const FinalEvent& final) {

@@ -19,6 +19,7 @@ namespace fermata::api {
 // Everything a flavour needs to word the end of one choice.
 struct Outcome {
   std::size_t index = 0;
+  std::size_t prompt = 0;  // Of several prompts, which.
   const Request* request = nullptr;
   FinalEvent final;
   std::string text;  // The whole reply, valid UTF-8.
@@ -30,6 +31,7 @@ struct Outcome {
 struct Shown {
   std::string_view text;           // Valid UTF-8; may be empty.
   std::string_view probabilities;  // A JSON array of tokens, see Probabilities; empty: none.
+  std::string_view timings = {};   // A JSON object; empty: nobody asked.
 };
 
 // How one API words a reply. Called on an I/O thread, one call at a time.
@@ -38,6 +40,9 @@ class ReplyFormat {
   virtual ~ReplyFormat() = default;
   // Stream: what comes before the first token of choice i, if anything.
   virtual void begin(std::size_t i, std::string& out) = 0;
+  // Stream: how far the prompt of choice i is, as a JSON object. A flavour without a place for it
+  // says nothing.
+  virtual void progress(std::size_t /*i*/, std::string_view /*progress*/, std::string& /*out*/) {}
   // Stream: a token of choice i with what it released; without text there are no probabilities
   // either.
   virtual void token(std::size_t i, const TokenEvent& event, const Shown& shown,
@@ -62,6 +67,7 @@ struct GenerationOptions {
 
 // One submitted choice.
 struct Started {
+  std::size_t prompt = 0;  // Of several prompts, which.
   std::shared_ptr<const Request> request;
   std::shared_ptr<scheduler::EventChannel> channel;
 };
@@ -81,10 +87,11 @@ std::string with_choices(const Json& reply, std::string_view choices);
 // "data: {json}\n\n"
 void append_event(std::string& out, std::string_view json);
 
-// Of all choices: the prompt once, tokens and parks of all, and the longest of their times.
+// Of all choices: each prompt once, tokens and parks of all, and the longest of their times.
 FinalEvent total(std::span<const Outcome> choices);
 
 Json timings_json(const Timings& timings);
+Json progress_json(const ProgressEvent& progress);
 // What parking did to the request and where its beginning came from: the "fermata" of a reply.
 Json fermata_json(const FinalEvent& final);
 // Adds "timings" and "fermata".

@@ -21,17 +21,9 @@ RequestId next_id() {
   return RequestId(last.fetch_add(1, std::memory_order_relaxed) + 1);
 }
 
-Tokens read_max_tokens(const Fields& fields, const Context& context) {
-  std::int64_t out = context.settings->batch.n_predict.value;
-  // Later names win: the native one is the most particular.
-  for (const char* name : {"max_tokens", "max_completion_tokens", "n_predict"}) {
-    out = fields.integer(name, out, -2, int_max);
-  }
-  return Tokens(std::max<std::int64_t>(out, -1));
-}
-
-std::vector<std::string> read_stop(const Fields& fields) {
-  std::vector<std::string> out = fields.strings("stop", {}, stop_words_max);
+std::vector<std::string> read_stop(const Fields& fields, const Context& context) {
+  std::vector<std::string> out =
+      fields.strings("stop", context.settings->sampling.reverse_prompts, stop_words_max);
   // An empty stop word would end every reply before it began; like llama-server it counts as none.
   std::erase_if(out, [](const std::string& word) { return word.empty(); });
   for (const std::string& word : out) {
@@ -101,14 +93,42 @@ void submit(const Context& context, std::vector<scheduler::Submission>& submissi
   }
 }
 
+// What the scheduler would refuse is told before anything is queued.
+void check_prompts(const Context& context, const std::vector<std::vector<TokenId>>& prompts,
+                   std::size_t choices) {
+  const std::size_t replies = prompts.size() * choices;
+  if (replies > replies_max) {
+    throw bad_request("prompt: more than " + std::to_string(replies_max) +
+                      " replies, prompts times n");
+  }
+  if (static_cast<std::int64_t>(replies) > context.settings->limits.queue_max) {
+    throw bad_request("prompt: more replies than --queue-max lets wait");
+  }
+  const Tokens window = context.scheduler->status().limits().window;
+  for (const std::vector<TokenId>& prompt : prompts) {
+    if (prompt.empty()) throw bad_request("the prompt is empty");
+    const Tokens length{static_cast<std::int64_t>(prompt.size())};
+    if (length >= window) throw exceeds_context(length, window);
+  }
+}
+
 }  // namespace
+
+Tokens read_max_tokens(const Fields& fields, const Context& context) {
+  std::int64_t out = context.settings->batch.n_predict.value;
+  // Later names win: the native one is the most particular.
+  for (const char* name : {"max_tokens", "max_completion_tokens", "n_predict"}) {
+    out = fields.integer(name, out, -2, int_max);
+  }
+  return Tokens(std::max<std::int64_t>(out, -1));
+}
 
 Request read_request(const Fields& fields, const Context& context) {
   const Tokens window = context.scheduler->status().limits().window;
   Request out;
   out.id = next_id();
   out.max_tokens = read_max_tokens(fields, context);
-  out.stop = read_stop(fields);
+  out.stop = read_stop(fields, context);
   out.cache_prompt = fields.boolean("cache_prompt", context.settings->server.cache_prompt);
   const std::int64_t seat = fields.integer("id_slot", -1, -1, int_max);
   if (seat >= context.scheduler->status().limits().seats) {
@@ -117,6 +137,15 @@ Request read_request(const Fields& fields, const Context& context) {
   if (seat >= 0) out.seat = Seat(static_cast<std::int32_t>(seat));
   const std::int64_t most_ms = fields.integer("t_max_predict_ms", -1, -1, int_max);
   if (most_ms > 0) out.predict_time_max = Micros(most_ms * 1000);
+  out.n_indent = static_cast<std::int32_t>(fields.integer("n_indent", 0, 0, int_max));
+  out.n_keep = Tokens(fields.integer("n_keep", 0, -1, int_max));
+  out.n_discard =
+      Tokens(std::max<std::int64_t>(fields.integer("n_discard", 0, -int_max, int_max), 0));
+  refuse_unsupported(fields, {{"n_cache_reuse", Neutral::zero}});
+  out.special = context.settings->sampling.special;
+  const bool stream = fields.boolean("stream", false);
+  out.wants_progress = fields.boolean("return_progress", false) && stream;
+  out.wants_timings = fields.boolean("timings_per_token", false) && stream;
   out.priority =
       static_cast<std::int32_t>(fields.integer("priority", 0, -priority_max, priority_max));
   out.sampling = read_sampling(fields, context, window);
@@ -151,7 +180,7 @@ bool wants_usage(const Fields& fields) {
   const Json* options = fields.find("stream_options");
   if (options == nullptr) return false;
   if (!options->is_object()) throw bad_request("stream_options: must be an object");
-  return Fields(*options).boolean("include_usage", false);
+  return Fields(*options, "stream_options.").boolean("include_usage", false);
 }
 
 void refuse_unsupported(const Fields& fields, std::initializer_list<Unsupported> unsupported) {
@@ -165,22 +194,34 @@ void refuse_unsupported(const Fields& fields, std::initializer_list<Unsupported>
 std::unique_ptr<Exchange> launch(const Context& context, Request request, std::size_t choices,
                                  std::unique_ptr<ReplyFormat> format,
                                  const GenerationOptions& options) {
-  if (request.prompt.empty()) throw bad_request("the prompt is empty");
-  const Tokens length{static_cast<std::int64_t>(request.prompt.size())};
-  const Tokens window = context.scheduler->status().limits().window;
-  if (length >= window) throw exceeds_context(length, window);
-  if (choices > 1 && request.seat) throw bad_request("id_slot: several choices need several slots");
+  std::vector<std::vector<TokenId>> prompts;
+  prompts.push_back(std::move(request.prompt));
+  return launch(context, std::move(request), std::move(prompts), choices, std::move(format),
+                options);
+}
 
-  if (choices > 1) request.group = GroupId(request.id.value);
+std::unique_ptr<Exchange> launch(const Context& context, Request request,
+                                 std::vector<std::vector<TokenId>> prompts, std::size_t choices,
+                                 std::unique_ptr<ReplyFormat> format,
+                                 const GenerationOptions& options) {
+  check_prompts(context, prompts, choices);
+  if (choices > 1 && request.seat) throw bad_request("id_slot: several choices need several slots");
+  const std::uint32_t seed = request.sampling.seed;
   std::vector<scheduler::Submission> submissions;
   std::vector<Started> started;
-  for (std::size_t i = 0; i < choices; ++i) {
-    if (i > 0) {
-      request.id = next_id();
-      request.sampling.seed = (request.sampling.seed + 1) % seed_random;
+  for (std::size_t p = 0; p < prompts.size(); ++p) {
+    request.prompt = std::move(prompts[p]);
+    request.sampling.seed = seed;
+    if (p > 0) request.id = next_id();
+    if (choices > 1) request.group = GroupId(request.id.value);
+    for (std::size_t i = 0; i < choices; ++i) {
+      if (i > 0) {
+        request.id = next_id();
+        request.sampling.seed = (request.sampling.seed + 1) % seed_random;
+      }
+      submissions.push_back(make_submission(context, request));
+      started.push_back({p, submissions.back().request, submissions.back().channel});
     }
-    submissions.push_back(make_submission(context, request));
-    started.push_back({submissions.back().request, submissions.back().channel});
   }
   submit(context, submissions);
   return generation_exchange(std::move(started), *context.vocabulary, std::move(format), options);

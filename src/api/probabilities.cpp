@@ -49,14 +49,14 @@ ProbabilityOptions read_chat_probabilities(const Fields& fields, SamplingParams&
 void Probabilities::add(const TokenEvent& event) {
   if (!options_.wanted) return;
   held_.push_back({generated_, {event.token, event.logprob}, event.top});
-  generated_ += vocabulary_.piece(event.token).size();
+  generated_ += piece(event.token).size();
   released_ += event.text.size();
   release(false);
 }
 
 void Probabilities::end(const FinalEvent& final) {
   released_ += final.text.size();
-  release(final.reason != FinishReason::word);
+  release(!final.is_cut);
 }
 
 std::string Probabilities::take() {
@@ -64,11 +64,15 @@ std::string Probabilities::take() {
   return '[' + std::exchange(ready_, std::string()) + ']';
 }
 
+std::string_view Probabilities::piece(TokenId token) const {
+  return options_.special ? vocabulary_.piece_with_special(token) : vocabulary_.piece(token);
+}
+
 void Probabilities::release(bool all) {
   while (!held_.empty()) {
     const Held& first = held_.front();
     // A token without text is given in its place.
-    const bool textless = vocabulary_.piece(first.token.token).empty();
+    const bool textless = piece(first.token.token).empty();
     const bool shown = first.begin < released_ || (textless && first.begin == released_);
     if (!all && !shown) return;
     append(first);
@@ -91,14 +95,14 @@ void Probabilities::append(const Held& held) {
 
 // Without the closing brace.
 void Probabilities::append_token(const TokenProbability& token) {
-  const std::string_view piece = vocabulary_.piece(token.token);
+  const std::string_view text = piece(token.token);
   ready_ += "{\"id\":" + std::to_string(raw(token.token)) + ",\"token\":";
   // Part of a character shows what of it is whole.
-  append_quoted(ready_, replace_invalid_utf8(piece.substr(0, whole_characters(piece))));
+  append_quoted(ready_, replace_invalid_utf8(text.substr(0, whole_characters(text))));
   ready_ += ",\"bytes\":[";
-  for (std::size_t i = 0; i < piece.size(); ++i) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
     if (i > 0) ready_ += ',';
-    ready_ += std::to_string(static_cast<unsigned char>(piece[i]));
+    ready_ += std::to_string(static_cast<unsigned char>(text[i]));
   }
   ready_ += options_.post_sampling ? "],\"prob\":" : "],\"logprob\":";
   ready_ += Json(token.value).dump();

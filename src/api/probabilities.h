@@ -18,6 +18,7 @@ struct ProbabilityOptions {
   bool wanted = false;
   std::int32_t top = 0;        // Alternatives to show for each token.
   bool post_sampling = false;  // `prob` and `top_probs`, not `logprob` and `top_logprobs`.
+  bool special = false;        // Control tokens are part of the text.
 };
 
 // Of completions: n_probs, else OpenAI's logprobs, a count. Sets what the sampler is to report.
@@ -44,6 +45,7 @@ class Probabilities {
     TokenProbability token;
     std::vector<TokenProbability> top;
   };
+  std::string_view piece(TokenId token) const;
   void release(bool all);
   void append(const Held& held);
   void append_token(const TokenProbability& token);

@@ -1,5 +1,7 @@
 #include "api/sampling_fields.h"
 
+#include "base/check.h"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -149,6 +151,7 @@ void add_bias(const Json& what, const Json& how_much, const Context& context,
 void read_logit_bias(const Fields& fields, const Context& context, SamplingParams& params) {
   const Json* value = fields.find("logit_bias");
   if (value == nullptr) return;
+  params.logit_bias.clear();
   if (value->size() > list_entries_max) throw bad_request("logit_bias: too many entries");
   if (value->is_object()) {
     for (const auto& [key, bias] : value->items()) {
@@ -169,18 +172,29 @@ void read_logit_bias(const Fields& fields, const Context& context, SamplingParam
   }
 }
 
+// The schema that was given as field `name` becomes the grammar.
+void take_schema(const Json& schema, std::string_view name, const Context& context,
+                 SamplingParams& params) {
+  if (!schema.is_object()) throw bad_request(std::string(name) + ": must be an object");
+  auto grammar = context.vocabulary->grammar_from_schema(dump(schema));
+  if (!grammar) {
+    constexpr std::string_view prefix = "json_schema";
+    std::string message = grammar.error().message;
+    if (message.starts_with(prefix)) message.replace(0, prefix.size(), name);
+    throw bad_request(message);
+  }
+  params.grammar = std::move(grammar).value();
+  params.grammar_origin = GrammarOrigin::json_schema;
+}
+
 void read_grammar(const Fields& fields, const Context& context, SamplingParams& params) {
   if (const Json* schema = fields.find("json_schema")) {
     if (fields.has("grammar")) throw bad_request("json_schema and grammar exclude each other");
-    if (!schema->is_object()) throw bad_request("json_schema: must be an object");
-    auto grammar = context.vocabulary->grammar_from_schema(dump(*schema));
-    if (!grammar) throw bad_request(grammar.error().message);
-    params.grammar = std::move(grammar).value();
-    params.grammar_origin = GrammarOrigin::json_schema;
+    take_schema(*schema, "json_schema", context, params);
     return;
   }
-  params.grammar = fields.string("grammar", "");
-  if (!params.grammar.empty()) params.grammar_origin = GrammarOrigin::client;
+  params.grammar = fields.string("grammar", params.grammar);
+  params.grammar_origin = params.grammar.empty() ? GrammarOrigin::none : GrammarOrigin::client;
 }
 
 std::uint32_t read_seed(const Fields& fields, std::uint32_t fallback) {
@@ -200,6 +214,13 @@ SamplingParams default_sampling(const settings::SamplingSettings& settings) {
   const auto narrow = [](std::int64_t value) {
     return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, -1, int_max));
   };
+  for (const std::string& text : settings.logit_bias) {
+    const auto bias = settings::logit_bias_of(text);
+    FERMATA_CHECK(bias.has_value(), "a bias that the settings do not allow");
+    out.logit_bias.emplace_back(TokenId{bias->token}, bias->bias);
+  }
+  out.grammar = settings.grammar;
+  if (!out.grammar.empty()) out.grammar_origin = GrammarOrigin::client;
   out.ignore_eos = settings.ignore_eos;
   out.temperature = settings.temperature;
   out.top_k = narrow(settings.top_k);
@@ -257,6 +278,31 @@ SamplingParams read_sampling(const Fields& fields, const Context& context, Token
   return out;
 }
 
+void read_response_format(const Fields& fields, const Context& context, SamplingParams& params) {
+  const Json* format = fields.find("response_format");
+  if (format == nullptr) return;
+  if (!format->is_object()) throw bad_request("response_format: must be an object");
+  const Fields inner(*format, "response_format.");
+  const std::string type = inner.string("type", "");
+  if (type == "text") return;
+  if (fields.has("grammar") || fields.has("json_schema")) {
+    throw bad_request("response_format: excludes grammar and json_schema");
+  }
+  if (type == "json_object") {
+    const Json* schema = inner.find("schema");
+    const Json any = Json::object();
+    take_schema(schema != nullptr ? *schema : any, "response_format", context, params);
+  } else if (type == "json_schema") {
+    const Json* outer = inner.find("json_schema");
+    const Json* schema =
+        outer != nullptr && outer->is_object() ? Fields(*outer).find("schema") : nullptr;
+    if (schema == nullptr) throw bad_request("response_format.json_schema.schema: is missing");
+    take_schema(*schema, "response_format", context, params);
+  } else {
+    throw bad_request("response_format.type: must be text, json_object or json_schema");
+  }
+}
+
 Json sampling_json(const SamplingParams& params) {
   Json samplers = Json::array();
   for (SamplerKind kind : params.samplers) samplers.push_back(sampler_name(kind));
@@ -275,6 +321,19 @@ Json sampling_json(const SamplingParams& params) {
   out["grammar"] = params.grammar;
   out["samplers"] = samplers;
   out["post_sampling_probs"] = params.post_sampling_probs;
+  return out;
+}
+
+Json generation_settings(const Request& request) {
+  Json out = sampling_json(request.sampling);
+  out["n_predict"] = request.max_tokens.value;
+  out["max_tokens"] = request.max_tokens.value;
+  out["n_keep"] = request.n_keep.value;
+  out["n_discard"] = request.n_discard.value;
+  out["n_indent"] = request.n_indent;
+  out["t_max_predict_ms"] = request.predict_time_max.value / 1000;
+  out["timings_per_token"] = request.wants_timings;
+  out["stop"] = request.stop;
   return out;
 }
 

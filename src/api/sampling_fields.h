@@ -4,6 +4,7 @@
 
 #include "api/context.h"
 #include "api/fields.h"
+#include "core/request.h"
 #include "core/sampling_params.h"
 
 #include <cstdint>
@@ -19,7 +20,12 @@ SamplingParams default_sampling(const settings::SamplingSettings& settings);
 // `window` bounds how far back penalties may look.
 SamplingParams read_sampling(const Fields& fields, const Context& context, Tokens window);
 
+// OpenAI's response_format: a schema as the grammar. Throws ApiError.
+void read_response_format(const Fields& fields, const Context& context, SamplingParams& params);
+
 // The parameters as `generation_settings` and /props show them.
 Json sampling_json(const SamplingParams& params);
+// With everything else that a request says about its reply.
+Json generation_settings(const Request& request);
 
 }  // namespace fermata::api

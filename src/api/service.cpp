@@ -4,6 +4,7 @@
 #include "api/completion.h"
 #include "api/error.h"
 #include "api/fields.h"
+#include "api/infill.h"
 #include "api/info.h"
 #include "api/slot_actions.h"
 #include "api/text.h"
@@ -28,6 +29,7 @@ enum class Action : std::uint8_t {
   native_completion,
   openai_completion,
   chat_completion,
+  infill,
   not_yet,  // llama-server has it, we do not yet: 501.
 };
 
@@ -59,7 +61,7 @@ constexpr auto routes = std::to_array<Route>({
     {Method::post, "/v1/responses", Action::not_yet},
     {Method::post, "/v1/messages", Action::not_yet},
     {Method::post, "/v1/messages/count_tokens", Action::not_yet},
-    {Method::post, "/infill", Action::not_yet},
+    {Method::post, "/infill", Action::infill},
     {Method::post, "/embedding", Action::not_yet},
     {Method::post, "/embeddings", Action::not_yet},
     {Method::post, "/v1/embeddings", Action::not_yet},
@@ -141,6 +143,8 @@ class Routes final : public Service {
         return native_completion(body, context_);
       case Action::openai_completion:
         return openai_completion(body, context_);
+      case Action::infill:
+        return infill(body, context_);
       default:
         return chat_completion(body, context_);
     }

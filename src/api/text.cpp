@@ -1,7 +1,7 @@
 #include "api/text.h"
 
-#include "api/completion.h"
 #include "api/error.h"
+#include "api/prompts.h"
 #include "core/utf8.h"
 
 namespace fermata::api {
@@ -24,12 +24,7 @@ std::unique_ptr<Exchange> tokenize(const Json& body, const Context& context) {
   const bool with_pieces = fields.boolean("with_pieces", false);
   std::vector<TokenId> tokens;
   if (const Json* content = fields.find("content")) {
-    if (content->is_string()) {
-      tokens =
-          context.vocabulary->tokenize(content->get<std::string>(), add_special, parse_special);
-    } else {
-      tokens = read_prompt(*content, *context.vocabulary, "content");
-    }
+    tokens = read_tokens(*content, *context.vocabulary, {add_special, parse_special}, "content");
   }
   Json out = Json::array();
   for (TokenId token : tokens) {

@@ -52,6 +52,7 @@ engine::EngineOptions engine_options_of(const settings::Settings& settings) {
   out.flash_attention = settings.context.flash_attention != "off";
   out.swa_full = settings.context.swa_full;
   out.offload_kv = settings.context.offload_kv;
+  out.perf = settings.batch.perf;
   out.one_sequence_per_ubatch = settings.context.deterministic;
   return out;
 }

@@ -1,6 +1,7 @@
 #include "app/serve.h"
 
 #include "app/convert.h"
+#include "app/defaults.h"
 #include "app/gate.h"
 #include "app/instance.h"
 #include "base/log.h"
@@ -11,8 +12,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include <unistd.h>
@@ -60,11 +59,7 @@ void block_signals() {
 
 Result<std::string, std::string> chat_template_of(const settings::Settings& settings) {
   if (settings.chat.template_file.empty()) return settings.chat.template_text;
-  std::ifstream file(settings.chat.template_file);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return Err("--chat-template-file: cannot read " + settings.chat.template_file);
-  return text.str();
+  return read_text(settings.chat.template_file, "--chat-template-file");
 }
 
 void announce(const http::Server& server, const std::string& prefix) {
@@ -119,12 +114,14 @@ Exit load_and_serve(const settings::Settings& settings) {
 
   auto vocabulary = engine::llama::load_vocabulary(settings.model.path, *chat_template);
   if (!vocabulary) return give_up(Exit::no_model, vocabulary.error().message);
+  const auto with_grammar = with_default_grammar(settings, **vocabulary);
+  if (!with_grammar) return give_up(Exit::usage, with_grammar.error());
   engine::llama::ModelOptions options = model_options_of(settings);
   options.progress = show_progress;
   auto model = engine::llama::load_model(settings.model.path, options);
   if (!model) return give_up(Exit::no_model, model.error().message);
   auto instance =
-      Instance::start(settings, std::move(model).value(), std::move(vocabulary).value());
+      Instance::start(*with_grammar, std::move(model).value(), std::move(vocabulary).value());
   if (!instance) return give_up(Exit::no_context, instance.error());
 
   const engine::EngineLimits& limits = (*instance)->limits();

@@ -15,13 +15,23 @@ struct TokenProbability {
       0.0F;  // Natural log-probability, or a probability with post_sampling_probs. Finite.
 };
 
+struct Timings {
+  Tokens prompt_cached;    // Not computed: see PrefixSource.
+  Tokens prompt_computed;  // prompt_cached + prompt_computed = the prompt's length.
+  Micros prompt_time;      // From the start of the work on the prompt to the first token.
+  Tokens predicted;
+  Micros predicted_time;  // From the first token to the last.
+  Micros queue_time;      // From submission to admission.
+};
+
 struct TokenEvent {
   TokenId token{-1};
   // The bytes that this token released: may be empty (held back for a stop word) or hold more than
   // its own. The texts of all events concatenate to the reply. Not always whole UTF-8 characters.
   std::string text;
-  float logprob = 0.0F;               // Of `token`; only when probabilities were asked for.
-  std::vector<TokenProbability> top;  // Sorted, best first; at most n_probs.
+  float logprob = 0.0F;                 // Of `token`; only when probabilities were asked for.
+  std::vector<TokenProbability> top;    // Sorted, best first; at most n_probs.
+  std::optional<Timings> timings = {};  // Up to this token; only when asked for.
 };
 
 // How far the prompt is, for clients that asked to see it.
@@ -33,7 +43,7 @@ struct ProgressEvent {
 enum class FinishReason : std::uint8_t {
   eos,        // The model ended its reply.
   word,       // A stop word was met; FinalEvent::stop_word tells which.
-  limit,      // max_tokens or predict_time_max reached.
+  limit,      // max_tokens, predict_time_max or n_indent reached.
   window,     // The window is full: ends like `limit`, with `truncated` set.
   cancelled,  // The client went away or asked for the end.
   failed,     // FinalEvent::failure tells why.
@@ -75,21 +85,13 @@ enum class PrefixSource : std::uint8_t {
   disk,  // The same, from the store.
 };
 
-struct Timings {
-  Tokens prompt_cached;    // Not computed: see PrefixSource.
-  Tokens prompt_computed;  // prompt_cached + prompt_computed = the prompt's length.
-  Micros prompt_time;      // From the start of the work on the prompt to the first token.
-  Tokens predicted;
-  Micros predicted_time;  // From the first token to the last.
-  Micros queue_time;      // From submission to admission.
-};
-
 struct FinalEvent {
   FinishReason reason = FinishReason::failed;
   FailureKind failure = FailureKind::none;
   std::string text;       // What was held back for a stop word that never came. Often empty.
   std::string stop_word;  // With FinishReason::word.
   bool truncated = false;
+  bool is_cut = false;  // The text of its last tokens was left out: a stop word, or n_indent.
   Timings timings;
   Parking parking;
   PrefixSource prefix_source = PrefixSource::none;

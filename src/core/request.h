@@ -19,9 +19,16 @@ struct Request {
   std::vector<std::string> stop;  // Non-empty words; generation ends before the first of them.
   bool cache_prompt = true;       // May start from cells that are resident already.
   std::optional<Seat> seat;       // id_slot: only this seat will do.
-  Micros predict_time_max{0};     // 0: no limit. Counted from the first token.
-  std::int32_t priority = 0;      // Higher goes first when something has to wait.
-  GroupId group{};                // Of requests with the same prompt, submitted together.
+  // 0: no limit. Counted from the first token; the reply ends with the first line that ends later.
+  Micros predict_time_max{0};
+  std::int32_t n_indent = 0;    // Blanks that lines after the first must begin with.
+  Tokens n_keep{0};             // Of the prompt, when a context is shifted; -1: all of it.
+  Tokens n_discard{0};          // Tokens that a shift drops; 0: half of the others.
+  bool special = false;         // Control tokens are part of the text.
+  bool wants_progress = false;  // Of the prompt.
+  bool wants_timings = false;   // With every token.
+  std::int32_t priority = 0;    // Higher goes first when something has to wait.
+  GroupId group{};              // Of requests with the same prompt, submitted in a row.
 };
 
 }  // namespace fermata

@@ -46,6 +46,7 @@ struct EngineOptions {
   bool flash_attention = true;     // false: V is transposed and ranges are slow to move.
   bool swa_full = false;
   bool offload_kv = true;
+  bool perf = false;                     // The library measures itself.
   bool one_sequence_per_ubatch = false;  // Slower; then nobody's company changes its bits.
 };
 

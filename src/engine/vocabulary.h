@@ -18,7 +18,9 @@
 namespace fermata::engine {
 
 struct SpecialTokens {
-  std::optional<TokenId> bos, eos, eot, sep, pad, fim_prefix, fim_suffix, fim_middle;
+  std::optional<TokenId> bos, eos, eot, sep, pad;
+  // Infill: around the parts of a file, before a repository, and between its files.
+  std::optional<TokenId> fim_prefix, fim_suffix, fim_middle, fim_repository, fim_separator;
   bool adds_bos = false;
 };
 

@@ -142,8 +142,9 @@ class Pool {
   // Drops what an idle seat holds; it goes to the shelf. No effect on an empty one.
   // REQUIRES: use(seat) != busy.
   void evict(Seat seat);
-  // Entries of the shelf go until its budget holds them.
-  void settle() { shelf_.trim(); }
+  // What is kept of conversations that nobody computes goes until its budget holds the rest: bytes
+  // that had another holder may have become its own.
+  void settle();
   // The engine is broken: everything is dropped, busy seats too (they stay busy and empty).
   void drop_everything();
 

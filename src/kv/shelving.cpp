@@ -116,6 +116,17 @@ void Pool::shelve(Seat seat) {
   if (kept > Tokens(0)) shelf_.put(std::move(image));
 }
 
+void Pool::settle() {
+  shelf_.trim();
+  for (SeatState& state : seats_) {
+    if (vault_.has_room(Bytes(0), Hold::cached)) return;
+    if (state.use == SeatUse::idle && !state.mirror.empty()) {
+      state.mirror.clear();
+      state.is_kept = false;
+    }
+  }
+}
+
 Tokens Pool::take_shelved(Seat seat, std::span<const TokenId> prompt, Offer offer) {
   // First of all: what the seat holds may push it off the shelf.
   Image image = shelf_.share(prompt, offer);

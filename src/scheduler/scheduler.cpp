@@ -482,6 +482,8 @@ void Scheduler::take_results(const policy::Plan& plan) {
     const Tokens cells = pool_.ledger().length(sequence.seat());
     if (cells.value > stats_.tokens_max.value()) stats_.tokens_max.set(cells.value);
 
+    const bool in_prompt = prefill && sequence.predicted() == Tokens(0) && fresh > Tokens(0);
+    if (in_prompt && sequence.request().wants_progress) sequence.tell_progress(now);
     std::optional<FinishReason> reason;
     FailureKind failure = FailureKind::none;
     if (result.sampler_failed) {
@@ -492,8 +494,6 @@ void Scheduler::take_results(const policy::Plan& plan) {
       reason = sequence.accept(std::move(*result.sampled), vocabulary_, cells, window, now);
     } else if (prefill && sequence.rows_left() == Tokens(0)) {
       if (sequence.remaining() == Tokens(0)) reason = FinishReason::limit;
-    } else if (prefill && sequence.predicted() == Tokens(0)) {
-      sequence.tell_progress(now);
     }
     if (!reason) continue;
     finish(sequence, *reason, failure);

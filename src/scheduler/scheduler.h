@@ -58,8 +58,8 @@ class Scheduler {
 
   std::shared_ptr<EventChannel> open_channel();
   // All of one client request, or none. They are moved from only when accepted, and
-  // Submission::submitted is set here. REQUIRES: at least one; several have the same prompt,
-  // priority and group, and no seat.
+  // Submission::submitted is set here. REQUIRES: at least one; all have the same priority; those of
+  // a group stand in a row, have the same prompt and no seat.
   [[nodiscard]] SubmitOutcome submit(std::vector<Submission>& submissions);
   // Parks a request until it is let back, or lets it back: at the next tick, if accepted. Then
   // exactly one receipt comes.

@@ -7,7 +7,9 @@
 namespace fermata::scheduler {
 
 Sequence::Sequence(Submission submission, bool same_shapes)
-    : submission_(std::move(submission)), scanner_(submission_.request->stop) {
+    : submission_(std::move(submission)),
+      scanner_(submission_.request->stop),
+      indent_(static_cast<std::size_t>(submission_.request->n_indent)) {
   FERMATA_CHECK(!request().prompt.empty(), "a request without a prompt");
   FERMATA_CHECK((submission_.sampler == nullptr) == (request().max_tokens == Tokens(0)),
                 "a sampler exactly when tokens are wanted");
@@ -120,12 +122,15 @@ engine::RowGroup Sequence::rows(Tokens rows) {
   return group;
 }
 
-std::optional<FinishReason> Sequence::limit_reached(Tokens cells, Tokens window, Micros now) const {
+std::optional<FinishReason> Sequence::limit_reached(Tokens cells, Tokens window, bool ends_line,
+                                                    Micros now) const {
   if (remaining() == Tokens(0)) return FinishReason::limit;
   // The token just sampled would need the last cell; like llama-server, the reply ends before.
   if (cells + Tokens(1) >= window) return FinishReason::window;
   const Micros most = request().predict_time_max;
-  if (most > Micros(0) && now - first_token_at_ - away_in_reply_ > most) return FinishReason::limit;
+  const bool is_late = most > Micros(0) && now - first_token_at_ - away_in_reply_ > most;
+  // Like llama-server: whoever limits the time wants whole lines.
+  if (is_late && ends_line) return FinishReason::limit;
   return std::nullopt;
 }
 
@@ -142,24 +147,39 @@ std::optional<FinishReason> Sequence::accept(engine::Sampled sampled,
   event.token = sampled.token;
   event.logprob = sampled.logprob;
   event.top = std::move(sampled.top);
-  const bool word = scanner_.feed(vocabulary.piece(sampled.token), event.text);
+  const std::string_view piece = request().special ? vocabulary.piece_with_special(sampled.token)
+                                                   : vocabulary.piece(sampled.token);
+  const bool word = scanner_.feed(piece, event.text);
+  out_of_block_ = indent_.feed(event.text);
+  const bool ends_line = event.text.find('\n') != std::string::npos;
+  if (request().wants_timings) event.timings = timings(now);
   channel().push(std::move(event));
+  // What the indentation cut off came before the stop word.
+  if (out_of_block_) return FinishReason::limit;
   if (word) return FinishReason::word;
   next_[0] = sampled.token;
-  return limit_reached(cells, window, now);
+  return limit_reached(cells, window, ends_line, now);
 }
 
 void Sequence::finish(FinishReason reason, FailureKind failure, Tokens window, Micros now) {
   FinalEvent event;
-  event.text = scanner_.flush();
   const bool complete = reason == FinishReason::eos || reason == FinishReason::limit ||
                         reason == FinishReason::window;
-  // A stop word that waited for a longer one was met all the same.
-  if (complete && !scanner_.stop_word().empty()) reason = FinishReason::word;
+  if (!out_of_block_) {
+    event.text = scanner_.flush();
+    out_of_block_ = indent_.feed(event.text);
+  }
+  if (complete && out_of_block_) {
+    reason = FinishReason::limit;
+  } else if (complete && !scanner_.stop_word().empty()) {
+    // A stop word that waited for a longer one was met all the same.
+    reason = FinishReason::word;
+  }
   if (reason == FinishReason::word) event.stop_word = scanner_.stop_word();
   event.reason = reason;
   event.failure = failure;
   event.truncated = reason == FinishReason::window;
+  event.is_cut = reason == FinishReason::word || out_of_block_;
   event.prompt_tokens = prompt_length();
   event.window = window;
   event.seat = last_seat_;
@@ -168,18 +188,22 @@ void Sequence::finish(FinishReason reason, FailureKind failure, Tokens window, M
   event.parking = parking_;
   event.prefix_source = prefix_source_;
   event.seed = seed_;
-  Timings& timings = event.timings;
-  timings.prompt_cached = cached_;
-  timings.prompt_computed = prompt_done() - cached_;
-  const Micros prompt_end = predicted_ > Tokens(0) ? first_token_at_ : now;
-  timings.prompt_time = last_seat_ ? prompt_end - admitted_at_ - away_in_prompt_ : Micros(0);
-  timings.predicted = predicted_;
-  // What came after the last token, a park that nobody came back from, is no time of the reply.
-  timings.predicted_time =
-      std::max(last_token_at_ - first_token_at_ - away_before_last_, Micros(0));
-  timings.queue_time = (last_seat_ ? admitted_at_ : now) - submission_.submitted;
+  event.timings = timings(now);
   reservation_ = kv::Reservation();
   channel().finish(std::move(event));
+}
+
+Timings Sequence::timings(Micros now) const {
+  Timings out;
+  out.prompt_cached = cached_;
+  out.prompt_computed = prompt_done() - cached_;
+  const Micros prompt_end = predicted_ > Tokens(0) ? first_token_at_ : now;
+  out.prompt_time = last_seat_ ? prompt_end - admitted_at_ - away_in_prompt_ : Micros(0);
+  out.predicted = predicted_;
+  // What came after the last token, a park that nobody came back from, is no time of the reply.
+  out.predicted_time = std::max(last_token_at_ - first_token_at_ - away_before_last_, Micros(0));
+  out.queue_time = (last_seat_ ? admitted_at_ : now) - submission_.submitted;
+  return out;
 }
 
 void Sequence::tell_progress(Micros now) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/types.h"
+#include "core/indent_limit.h"
 #include "core/request.h"
 #include "core/stop_scanner.h"
 #include "engine/sampler.h"
@@ -122,7 +123,10 @@ class Sequence {
   void tell_progress(Micros now);
 
  private:
-  std::optional<FinishReason> limit_reached(Tokens cells, Tokens window, Micros now) const;
+  // `ends_line`: the last token did.
+  std::optional<FinishReason> limit_reached(Tokens cells, Tokens window, bool ends_line,
+                                            Micros now) const;
+  Timings timings(Micros now) const;
   // All rows whose tokens are known beforehand: the prompt's, or those to be replayed.
   std::span<const TokenId> known_rows() const;
   Tokens rows_known() const { return Tokens(static_cast<std::int64_t>(known_rows().size())); }
@@ -130,6 +134,8 @@ class Sequence {
 
   Submission submission_;
   StopScanner scanner_;
+  IndentLimit indent_;
+  bool out_of_block_ = false;  // The indentation ended the reply.
   kv::Reservation reservation_;
   std::optional<Seat> seat_;
   std::optional<Seat> last_seat_;

@@ -101,6 +101,7 @@ class Reader {
     warn_of_unknown_variables();
     settle_batch_sizes();
     settle_layout();
+    settle_escapes();
     if (auto conflict = find_fault(settings_)) {
       return Err{SettingsFault{FaultKind::conflict, "", std::move(*conflict)}};
     }
@@ -294,6 +295,14 @@ class Reader {
   void settle_layout() {
     const bool layout_given = given_.contains(find_row("--kv-unified").row);
     if (settings_.context.deterministic && !layout_given) settings_.context.kv_unified = false;
+  }
+
+  void settle_escapes() {
+    SamplingSettings& sampling = settings_.sampling;
+    if (!sampling.escape) return;
+    for (std::string& word : sampling.reverse_prompts) word = unescaped(word);
+    if (!given_.contains(find_row("--dry-sequence-breaker").row)) return;
+    for (std::string& word : sampling.dry_sequence_breakers) word = unescaped(word);
   }
 
   void warn(std::string line) { settings_.invocation.warnings.push_back(std::move(line)); }

@@ -3,6 +3,10 @@
 #include "settings/table.h"
 #include "settings/values.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
 #include <spdlog/fmt/fmt.h>
 
 namespace fermata::settings {
@@ -40,12 +44,42 @@ std::optional<std::string> context_fault(const ContextSettings& context) {
   return std::nullopt;
 }
 
+std::optional<std::string> sampling_fault(const SamplingSettings& sampling) {
+  for (const std::string& text : sampling.logit_bias) {
+    if (!logit_bias_of(text)) {
+      return fmt::format("--logit-bias cannot be \"{}\": give a token id, a sign and a number",
+                         text.substr(0, 40));
+    }
+  }
+  const auto texts = {&sampling.grammar, &sampling.grammar_file, &sampling.json_schema,
+                      &sampling.json_schema_file};
+  if (std::ranges::count_if(texts, [](const std::string* text) { return !text->empty(); }) > 1) {
+    return "--grammar, --grammar-file, --json-schema and --json-schema-file exclude each other: "
+           "give one";
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> prefix_fault(const std::string& prefix) {
   if (prefix.empty() || (prefix.front() == '/' && prefix.back() != '/')) return std::nullopt;
   return "--api-prefix must begin with a slash and end without one, like /llm";
 }
 
 }  // namespace
+
+std::optional<LogitBias> logit_bias_of(std::string_view text) {
+  LogitBias out;
+  const char* const end = text.data() + text.size();
+  const auto token = std::from_chars(text.data(), end, out.token);
+  if (token.ec != std::errc{} || out.token < 0 || token.ptr == end) return std::nullopt;
+  const char sign = *token.ptr;
+  if (sign != '+' && sign != '-') return std::nullopt;
+  const auto bias = std::from_chars(token.ptr + 1, end, out.bias);
+  if (bias.ec != std::errc{} || bias.ptr != end || std::signbit(out.bias)) return std::nullopt;
+  if (std::isnan(out.bias) || (std::isinf(out.bias) && sign == '+')) return std::nullopt;
+  if (sign == '-') out.bias = -out.bias;
+  return out;
+}
 
 std::optional<std::string> find_fault(const Settings& settings) {
   if (auto fault = value_fault(settings)) return fault;
@@ -54,6 +88,7 @@ std::optional<std::string> find_fault(const Settings& settings) {
                        settings.batch.n_ubatch.value, settings.batch.n_batch.value);
   }
   if (auto fault = context_fault(settings.context)) return fault;
+  if (auto fault = sampling_fault(settings.sampling)) return fault;
   if (!settings.chat.template_text.empty() && !settings.chat.template_file.empty()) {
     return "--chat-template and --chat-template-file exclude each other: give one";
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fermata::settings {
@@ -38,6 +39,8 @@ struct BatchSettings {
   Tokens n_ubatch{512};             // Never above n_batch.
   Tokens n_predict{-1};             // -1: until the window is full.
   std::int64_t step_budget_ms = 0;  // 0: two decode steps, measured.
+  bool spm_infill = false;          // The suffix before the prefix.
+  bool perf = false;                // The library measures itself.
 };
 
 // What happens when cells run out.
@@ -63,7 +66,14 @@ struct ThreadSettings {
 struct SamplingSettings {
   std::vector<std::string> samplers = {"penalties", "dry",   "top_n_sigma", "top_k",      "typ_p",
                                        "top_p",     "min_p", "xtc",         "temperature"};
-  std::int64_t seed = -1;  // -1: drawn anew for each request.
+  std::int64_t seed = -1;               // -1: drawn anew for each request.
+  std::vector<std::string> logit_bias;  // See logit_bias_of().
+  // At most one of these. Files are read by the caller, who leaves the text of a grammar in their
+  // place.
+  std::string grammar, grammar_file, json_schema, json_schema_file;
+  std::vector<std::string> reverse_prompts;  // Stop words.
+  bool special = false;                      // Control tokens are part of the text.
+  bool escape = true;                        // Of reverse_prompts and dry_sequence_breakers.
   bool ignore_eos = false;
   float temperature = 0.8F;
   std::int64_t top_k = 40;
@@ -90,6 +100,14 @@ struct SamplingSettings {
   float mirostat_eta = 0.1F;
   float mirostat_tau = 5.0F;
 };
+
+// "15043+1", "15043-0.5", "15043-inf": a token, and what is added to its logit; -inf forbids it.
+struct LogitBias {
+  std::int32_t token = 0;
+  float bias = 0.0F;
+  friend bool operator==(const LogitBias&, const LogitBias&) = default;
+};
+std::optional<LogitBias> logit_bias_of(std::string_view text);
 
 struct ChatSettings {
   std::string template_text;              // Jinja text or the name of a built-in one.

@@ -47,6 +47,17 @@ constexpr Row number(Names names, std::string_view help, std::string_view note, 
           .target = target};
 }
 
+constexpr Row text(Names names, std::string_view placeholder, std::string_view help,
+                   Target target) {
+  return {.names = names,
+          .placeholder = placeholder,
+          .help = help,
+          .default_text = "none",
+          .group = Group::sampling,
+          .change = Change::live,
+          .target = target};
+}
+
 // A row of `number` with a variable of its own, which few sampling settings have.
 constexpr Row with_env(Row row, std::string_view env) {
   row.env = env;
@@ -84,6 +95,40 @@ constexpr Row rows[] = {
      .synonyms = sampler_letters,
      .alias_of = "--samplers",
      .target = bind<&Settings::sampling, &SamplingSettings::samplers>()},
+    {.names = {"-l", "--logit-bias"},
+     .placeholder = "TOKEN_ID(+/-)BIAS",
+     .help = "make a token likelier or less likely: 15043+1 or 15043-1; -inf forbids it; each use\n"
+             "adds one",
+     .group = Group::sampling,
+     .change = Change::live,
+     .accumulates = true,
+     .target = bind<&Settings::sampling, &SamplingSettings::logit_bias>()},
+    text({"--grammar"}, "GRAMMAR", "BNF-like grammar that replies must satisfy",
+         bind<&Settings::sampling, &SamplingSettings::grammar>()),
+    text({"--grammar-file"}, "FNAME", "file with such a grammar",
+         bind<&Settings::sampling, &SamplingSettings::grammar_file>()),
+    text({"-j", "--json-schema"}, "SCHEMA",
+         "JSON schema that replies must satisfy; {} for any object",
+         bind<&Settings::sampling, &SamplingSettings::json_schema>()),
+    text({"-jf", "--json-schema-file"}, "FILE", "file with such a JSON schema",
+         bind<&Settings::sampling, &SamplingSettings::json_schema_file>()),
+    {.names = {"-r", "--reverse-prompt"},
+     .placeholder = "PROMPT",
+     .help = "stop word of a request that names none; each use adds one, 'none' drops them",
+     .group = Group::sampling,
+     .change = Change::live,
+     .accumulates = true,
+     .target = bind<&Settings::sampling, &SamplingSettings::reverse_prompts>()},
+    {.names = {"-sp", "--special"},
+     .help = "show special tokens in replies",
+     .group = Group::sampling,
+     .change = Change::live,
+     .target = bind<&Settings::sampling, &SamplingSettings::special>()},
+    {.names = {"-e", "--escape"},
+     .off_names = {"--no-escape"},
+     .help = R"(read \n, \t, \r, \\, \' and \" in --reverse-prompt and --dry-sequence-breaker)",
+     .group = Group::sampling,
+     .target = bind<&Settings::sampling, &SamplingSettings::escape>()},
     {.names = {"--ignore-eos"},
      .help = "go on generating after an end-of-stream token",
      .group = Group::sampling,

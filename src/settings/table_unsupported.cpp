@@ -86,10 +86,6 @@ constexpr Row rows[] = {
     no_effect(Group::context, {"-dt", "--defrag-thold"}, "N", "LLAMA_ARG_DEFRAG_THOLD"),
     value(Group::context, {"--cache-reuse"}, "N", "LLAMA_ARG_CACHE_REUSE", "0"),
 
-    twin(Group::batch, {"--perf"}, {"--no-perf"}, "LLAMA_ARG_PERF", "false"),
-    value(Group::batch, {"-r", "--reverse-prompt"}, "PROMPT", ""),
-    flag(Group::batch, {"-sp", "--special"}, ""),
-    flag(Group::batch, {"--spm-infill"}, ""),
     always(Group::batch, {"-cb", "--cont-batching"}, {"-nocb", "--no-cont-batching"},
            "LLAMA_ARG_CONT_BATCHING", "admit and finish requests while others run"),
 
@@ -99,13 +95,6 @@ constexpr Row rows[] = {
            "begin each line of the log with its level"),
     flag(Group::logging, {"--log-jsonl"}, ""),
 
-    always(Group::sampling, {"-e", "--escape"}, {"--no-escape"}, "",
-           R"(read \n, \t, \r, \\, \' and \" in --dry-sequence-breaker)"),
-    value(Group::sampling, {"-l", "--logit-bias"}, "TOKEN_ID(+/-)BIAS", ""),
-    value(Group::sampling, {"--grammar"}, "GRAMMAR", ""),
-    value(Group::sampling, {"--grammar-file"}, "FNAME", ""),
-    value(Group::sampling, {"-j", "--json-schema"}, "SCHEMA", ""),
-    value(Group::sampling, {"-jf", "--json-schema-file"}, "FILE", ""),
     flag(Group::sampling, {"-bs", "--backend-sampling"}, "LLAMA_ARG_BACKEND_SAMPLING"),
 
     value(Group::chat, {"--chat-template-kwargs"}, "STRING", "LLAMA_ARG_CHAT_TEMPLATE_KWARGS"),

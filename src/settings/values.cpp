@@ -90,30 +90,12 @@ bool set_list(const Row& row, std::string_view text, Texts& member) {
   return true;
 }
 
-// "\n", "\t", "\r", "\\", "\'" and "\"" become the letter they stand for; others stay as written.
-std::string unescaped(std::string_view text) {
-  constexpr std::string_view letters = "ntr\\'\"";
-  constexpr std::string_view meanings = "\n\t\r\\'\"";
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto known =
-        text[i] == '\\' && i + 1 < text.size() ? letters.find(text[i + 1]) : std::string_view::npos;
-    if (known == std::string_view::npos) {
-      out += text[i];
-    } else {
-      out += meanings[known];
-      ++i;
-    }
-  }
-  return out;
-}
-
 bool add_item(std::string_view text, Texts& member) {
   if (text.empty()) return false;
   if (text == "none") {
     member.clear();
   } else {
-    member.push_back(unescaped(text));
+    member.emplace_back(text);
   }
   return true;
 }
@@ -180,6 +162,23 @@ std::optional<bool> truth_of(std::string_view text) {
   if (text == "1" || text == "true" || text == "on" || text == "enabled") return true;
   if (text == "0" || text == "false" || text == "off" || text == "disabled") return false;
   return std::nullopt;
+}
+
+std::string unescaped(std::string_view text) {
+  constexpr std::string_view letters = "ntr\\'\"";
+  constexpr std::string_view meanings = "\n\t\r\\'\"";
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto known =
+        text[i] == '\\' && i + 1 < text.size() ? letters.find(text[i + 1]) : std::string_view::npos;
+    if (known == std::string_view::npos) {
+      out += text[i];
+    } else {
+      out += meanings[known];
+      ++i;
+    }
+  }
+  return out;
 }
 
 bool set_value(const Row& row, std::string_view text, Settings& settings) {

@@ -21,6 +21,9 @@ std::optional<bool> truth_of(std::string_view text);
 // Writes what a flag without a value means. REQUIRES: a row with a target that takes none.
 void set_flag(const Row& row, bool off, Settings& settings);
 
+// "\n", "\t", "\r", "\\", "\'" and "\"" become what they stand for; others stay as written.
+std::string unescaped(std::string_view text);
+
 // Empties a list. REQUIRES: a row that accumulates.
 void clear_list(const Row& row, Settings& settings);
 

@@ -18,6 +18,7 @@ bool Client::read() {
     tokens.push_back(event);
   }
   const bool any = !taken.tokens.empty() || taken.final;
+  if (taken.progress) progress.push_back(*taken.progress);
   if (taken.final) {
     ++n_final;
     text += taken.final->text;
@@ -37,41 +38,56 @@ Rig::Rig(const RigSpec& spec) : vocabulary_(engine::fake::make_vocabulary()) {
 std::unique_ptr<Client> Rig::submit(const Ask& ask) { return std::move(submit(ask, 1).front()); }
 
 std::vector<std::unique_ptr<Client>> Rig::submit(const Ask& ask, std::size_t choices) {
+  return submit(std::span(&ask, 1), choices);
+}
+
+std::vector<std::unique_ptr<Client>> Rig::submit(std::span<const Ask> asks, std::size_t choices) {
   std::vector<std::unique_ptr<Client>> clients;
   std::vector<scheduler::Submission> submissions;
-  const GroupId group(choices > 1 ? next_id_ : 0);
-  for (std::size_t i = 0; i < choices; ++i) {
-    auto request = std::make_shared<Request>();
-    request->id = RequestId(next_id_++);
-    request->prompt = vocabulary_->tokenize(ask.prompt, true, true);
-    request->max_tokens = Tokens(ask.max_tokens);
-    request->stop = ask.stop;
-    request->cache_prompt = ask.cache_prompt;
-    request->seat = ask.seat;
-    request->priority = ask.priority;
-    request->group = group;
-    request->sampling.temperature = ask.temperature;
-    request->sampling.seed = ask.seed + static_cast<std::uint32_t>(i);
-    request->sampling.grammar = ask.grammar;
-    request->sampling.n_probs = ask.n_probs;
-
-    auto client = std::make_unique<Client>();
-    client->id = request->id;
-    client->channel = scheduler_->open_channel();
-    scheduler::Submission submission;
-    if (ask.max_tokens != 0) {
-      auto sampler = vocabulary_->make_sampler(request->sampling, request->prompt);
-      FERMATA_CHECK(sampler.ok(), "a grammar that the fake does not know");
-      submission.sampler = std::move(sampler).value();
+  for (const Ask& ask : asks) {
+    const GroupId group(choices > 1 ? next_id_ : 0);
+    for (std::size_t i = 0; i < choices; ++i) {
+      clients.push_back(prepare(ask, i, group, submissions));
     }
-    submission.request = std::move(request);
-    submission.channel = client->channel;
-    submissions.push_back(std::move(submission));
-    clients.push_back(std::move(client));
   }
   const scheduler::SubmitOutcome outcome = scheduler_->submit(submissions);
   for (const auto& client : clients) client->outcome = outcome;
   return clients;
+}
+
+std::unique_ptr<Client> Rig::prepare(const Ask& ask, std::size_t choice, GroupId group,
+                                     std::vector<scheduler::Submission>& submissions) {
+  auto request = std::make_shared<Request>();
+  request->id = RequestId(next_id_++);
+  request->prompt = vocabulary_->tokenize(ask.prompt, true, true);
+  request->max_tokens = Tokens(ask.max_tokens);
+  request->stop = ask.stop;
+  request->cache_prompt = ask.cache_prompt;
+  request->seat = ask.seat;
+  request->priority = ask.priority;
+  request->group = group;
+  request->n_indent = ask.n_indent;
+  request->predict_time_max = ask.predict_time_max;
+  request->wants_progress = ask.wants_progress;
+  request->wants_timings = ask.wants_timings;
+  request->sampling.temperature = ask.temperature;
+  request->sampling.seed = ask.seed + static_cast<std::uint32_t>(choice);
+  request->sampling.grammar = ask.grammar;
+  request->sampling.n_probs = ask.n_probs;
+
+  auto client = std::make_unique<Client>();
+  client->id = request->id;
+  client->channel = scheduler_->open_channel();
+  scheduler::Submission submission;
+  if (ask.max_tokens != 0) {
+    auto sampler = vocabulary_->make_sampler(request->sampling, request->prompt);
+    FERMATA_CHECK(sampler.ok(), "a grammar that the fake does not know");
+    submission.sampler = std::move(sampler).value();
+  }
+  submission.request = std::move(request);
+  submission.channel = client->channel;
+  submissions.push_back(std::move(submission));
+  return client;
 }
 
 std::shared_ptr<scheduler::HoldReply> Rig::hold(scheduler::HoldAction action, RequestId id) {

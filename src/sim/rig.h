@@ -8,6 +8,7 @@
 #include "scheduler/scheduler.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct Ask {
   float temperature = 0.0F;
   std::uint32_t seed = 7;
   std::int32_t n_probs = 0;
+  std::int32_t n_indent = 0;
+  Micros predict_time_max = {};
+  bool wants_progress = false, wants_timings = false;
 };
 
 // One client: what it asked and everything it was told.
@@ -42,6 +46,7 @@ struct Client {
   std::vector<TokenEvent> tokens;
   int preempted = 0, resumed = 0;             // Notices.
   std::vector<std::size_t> tokens_at_notice;  // Read before each.
+  std::vector<ProgressEvent> progress;
   std::optional<FinalEvent> final;
   int n_final = 0;
 
@@ -56,6 +61,9 @@ class Rig {
   std::unique_ptr<Client> submit(const Ask& ask);
   // Choices of one request: a group, each with the next seed.
   std::vector<std::unique_ptr<Client>> submit(const Ask& ask, std::size_t choices);
+  // Several prompts in one submission, and so many choices of each, in their order. REQUIRES: all
+  // have the same priority.
+  std::vector<std::unique_ptr<Client>> submit(std::span<const Ask> asks, std::size_t choices);
   // A command of an operator; its reply gets the receipt at the next tick.
   std::shared_ptr<scheduler::HoldReply> hold(scheduler::HoldAction action, RequestId id);
   std::shared_ptr<scheduler::HoldReply> hold(scheduler::HoldAction action, Seat seat);
@@ -75,6 +83,9 @@ class Rig {
   std::unique_ptr<engine::Vocabulary> vocabulary_;
   std::unique_ptr<engine::fake::FakeEngine> engine_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<Client> prepare(const Ask& ask, std::size_t choice, GroupId group,
+                                  std::vector<scheduler::Submission>& submissions);
+
   std::uint64_t next_id_ = 1;
 };
 

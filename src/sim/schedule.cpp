@@ -89,22 +89,31 @@ class Schedule {
       ask.seat =
           Seat(static_cast<std::int32_t>(random_.between(0, odds_.spec.geometry.n_parallel)));
     }
-    enter(std::move(ask), random_.chance(odds_.stalled_percent));
+    enter(ask, random_.chance(odds_.stalled_percent));
   }
 
-  // As one request, or as the choices of one: as many as there are seats for.
-  void enter(Ask ask, bool stalled) {
+  // As one request, or as the choices of one, as many as there are seats for; then perhaps with a
+  // second prompt that has as many.
+  void enter(const Ask& ask, bool stalled) {
     const auto room =
         static_cast<std::int64_t>(odds_.requests) - static_cast<std::int64_t>(visitors_.size());
     const std::int64_t most = std::min<std::int64_t>(odds_.spec.geometry.n_parallel, room);
     const bool several = !ask.seat && most > 1 && random_.chance(odds_.group_percent);
     const std::int64_t choices = several ? random_.between(2, most) : 1;
+    std::vector<Ask> asks{ask};
+    if (several && 2 * choices <= room && random_.chance(30)) {
+      asks.push_back(ask);
+      asks.back().prompt += random_text(random_, 3);
+    }
+    auto clients = rig_.submit(asks, static_cast<std::size_t>(choices));
+    if (clients.front()->outcome == scheduler::SubmitOutcome::queue_full) return;
     std::uint64_t group = 0;
-    for (auto& client : rig_.submit(ask, static_cast<std::size_t>(choices))) {
-      if (client->outcome == scheduler::SubmitOutcome::queue_full) return;
-      if (several && group == 0) group = client->id.value;
-      visitors_.push_back({ask, std::move(client), GroupId(group), stalled});
-      ++ask.seed;
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      Ask& of = asks[i / static_cast<std::size_t>(choices)];
+      const bool is_first = i % static_cast<std::size_t>(choices) == 0;
+      if (several && is_first) group = clients[i]->id.value;
+      visitors_.push_back({of, std::move(clients[i]), GroupId(group), stalled});
+      ++of.seed;
     }
   }
 

@@ -84,7 +84,7 @@ llama_context_params context_params(const LlamaModel& model, const Geometry& geo
   params.offload_kqv = options.offload_kv;
   params.swa_full = options.swa_full;
   params.kv_unified = geometry.layout == Layout::pooled;
-  params.no_perf = true;
+  params.no_perf = !options.perf;
   return params;
 }
 

@@ -36,6 +36,8 @@ SpecialTokens special_of(const llama_vocab* vocab) {
       .fim_prefix = known(llama_vocab_fim_pre(vocab)),
       .fim_suffix = known(llama_vocab_fim_suf(vocab)),
       .fim_middle = known(llama_vocab_fim_mid(vocab)),
+      .fim_repository = known(llama_vocab_fim_rep(vocab)),
+      .fim_separator = known(llama_vocab_fim_sep(vocab)),
       .adds_bos = llama_vocab_get_add_bos(vocab),
   };
 }

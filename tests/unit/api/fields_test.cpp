@@ -54,6 +54,32 @@ TEST(ParseObject, RefusesWhatIsNoObject) {
   EXPECT_NE(message_of([] { (void)parse_object(R"({"a":"\ud83d"})"); }), "no error");
 }
 
+// The parser's own words told of exceptions and numbered errors.
+TEST(ParseObject, SaysWhereAndWhatInWordsOfJson) {
+  const auto message = [](const char* body) {
+    return message_of([&] { (void)parse_object(body); });
+  };
+  EXPECT_EQ(message("{\n  \"a\": x}"),
+            "the body is not valid JSON at line 2, column 8: unexpected text");
+  EXPECT_TRUE(message("{\"a\": 1").ends_with(": it ends too early"));
+  EXPECT_TRUE(message("{\"a\": 1e999}").ends_with(": a number is too large"));
+  EXPECT_TRUE(message("{\"a\": \"\xC0\xAF\"}").ends_with(": text that is not UTF-8"));
+  EXPECT_TRUE(message("{\"a\": \"\\ud83d\"}").ends_with(": half of a surrogate pair"));
+  for (const char* body : {"", "{", "{\"a\":NaN}", "[1,]", "{\"a\": \"\n\"}", "\xff\xfe"}) {
+    for (const char* inside : {"exception", "parse_error", "nlohmann", "last read"}) {
+      EXPECT_EQ(message(body).find(inside), std::string::npos) << message(body);
+    }
+  }
+}
+
+TEST(Fields, APrefixStandsBeforeTheName) {
+  const Json object = parse_object(R"({"include_usage": 5})");
+  const Fields fields(object, "stream_options.");
+  EXPECT_TRUE(message_of([&] {
+                (void)fields.boolean("include_usage", false);
+              }).starts_with("stream_options.include_usage: "));
+}
+
 TEST(ParseObject, LimitsDepthButNotBracketsInText) {
   const std::string deep(200, '[');
   EXPECT_NE(message_of([&] { (void)parse_object("{\"a\":" + deep); }).find("deep"),

@@ -3,6 +3,8 @@
 #include "settings/values.h"
 #include "support.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -184,6 +186,33 @@ TEST(Parse, SequenceBreakersReplaceTheDefaultsAndThenGrow) {
             (Names{"\n", "a\tb\\x"}));
   EXPECT_TRUE(good({flag, "none"}).sampling.dry_sequence_breakers.empty());
   EXPECT_EQ(warnings_of({flag, "x", flag, "y"}), "");
+}
+
+TEST(Parse, EscapesAreReadUnlessTheyAreNotWanted) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(good({"-r", "a\\n", "-r", "b"}).sampling.reverse_prompts, (Names{"a\n", "b"}));
+  const Settings raw = good({"-r", "a\\n", "--no-escape", "--dry-sequence-breaker", "\\t"});
+  EXPECT_EQ(raw.sampling.reverse_prompts, (Names{"a\\n"}));
+  EXPECT_EQ(raw.sampling.dry_sequence_breakers, (Names{"\\t"}));
+}
+
+TEST(Parse, ABiasIsATokenASignAndANumber) {
+  const Settings settings = good({"-l", "15043+1.5", "--logit-bias", "7-inf"});
+  ASSERT_EQ(settings.sampling.logit_bias.size(), 2U);
+  EXPECT_EQ(logit_bias_of(settings.sampling.logit_bias[0])->token, 15043);
+  EXPECT_EQ(logit_bias_of(settings.sampling.logit_bias[0])->bias, 1.5F);
+  EXPECT_TRUE(std::isinf(logit_bias_of(settings.sampling.logit_bias[1])->bias));
+  for (const char* bad : {"5", "+1", "5*1", "5+", "5+x", "5+1x", "-5+1", "5+inf", "5+-1", "5-nan",
+                          "99999999999+1", "5 +1"}) {
+    EXPECT_EQ(logit_bias_of(bad), std::nullopt) << bad;
+    EXPECT_EQ(kind_of({"-l", bad}), FaultKind::conflict) << bad;
+  }
+}
+
+TEST(Parse, OfTheGrammarsOneAtMost) {
+  EXPECT_EQ(good({"--grammar", "root ::= \"a\""}).sampling.grammar, "root ::= \"a\"");
+  EXPECT_EQ(kind_of({"--grammar", "g", "-j", "{}"}), FaultKind::conflict);
+  EXPECT_EQ(kind_of({"-jf", "f", "--grammar-file", "g"}), FaultKind::conflict);
 }
 
 TEST(Parse, OfTheBatchSizesTheOneNobodyGaveGivesWay) {

@@ -39,6 +39,7 @@ std::string sample(const Row& row) {
     return text == value_text(row, defaults) ? std::to_string(high - 1) : text;
   }
   if (binds<float>(row)) return row.range.low < 0.25 && row.range.high > 0.25 ? "0.25" : "2.5";
+  if (row.names.size() > 0 && row.names.back() == "--logit-bias") return "5-1";
   return row.accumulates ? "breaker" : "/some where";
 }
 

@@ -53,10 +53,10 @@ TEST_F(Schedules, ASeedIsTheSameEveryTime) {
 
 TEST_F(Schedules, DrawWhatTheyAreMeantToMeet) {
   std::int64_t told = 0;
-  const SeedsOutcome outcome = play_seeds({.first = 1, .count = 300, .threads = 2}, {},
+  const SeedsOutcome outcome = play_seeds({.first = 1, .count = 600, .threads = 2}, {},
                                           [&](std::int64_t done, std::int64_t) { told = done; });
   EXPECT_TRUE(outcome.failed.empty());
-  EXPECT_EQ(told, 300);
+  EXPECT_EQ(told, 600);
   EXPECT_GT(outcome.figures.parks, 1000);
   EXPECT_GT(outcome.figures.recomputed, 1000);
   EXPECT_GT(outcome.figures.cancelled, 100);
