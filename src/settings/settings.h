@@ -104,11 +104,24 @@ struct ServerSettings {
   std::int64_t timeout_s = 3600;
   std::int64_t sse_ping_interval_s = 30;  // Below 1: none.
   std::string keepalive = "comment";      // comment, chunk: what a silent stream gets.
+  bool reuse_port = false;
   bool metrics = false;
   bool props = false;
   bool slots = true;
   bool cache_prompt = true;
   bool warmup = true;
+};
+
+// Who may use the server, and what others learn of the traffic.
+struct SecuritySettings {
+  std::vector<std::string> api_keys;  // Empty, and no file: everybody may.
+  std::string api_key_file;           // Read by the caller.
+  std::string ssl_key_file;           // Read by the caller; so is the other one. Both or none.
+  std::string ssl_cert_file;
+  std::vector<std::string> cors_origins = {"*"};  // "localhost" stands for all of this machine.
+  std::string cors_methods = "GET, POST, DELETE, OPTIONS";
+  std::string cors_headers = "*";
+  bool cors_credentials = true;
 };
 
 // Reaching one of these is a named answer to the client, never a queue that grows.
@@ -127,6 +140,9 @@ struct LogSettings {
   std::string file;  // Empty: standard error.
   std::int64_t verbosity = 3;
   bool timestamps = true;
+  bool prefix = true;           // The level.
+  std::string colors = "auto";  // on, off, auto.
+  bool jsonl = false;
 };
 // Steps of LogSettings::verbosity, as llama-server numbers them; above `debug` nothing is added.
 inline constexpr std::int64_t verbosity_error = 1;
@@ -150,6 +166,7 @@ struct Settings {
   SamplingSettings sampling;
   ChatSettings chat;
   ServerSettings server;
+  SecuritySettings security;
   LimitSettings limits;
   LogSettings log;
   Invocation invocation;

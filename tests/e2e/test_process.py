@@ -3,19 +3,13 @@
 import os
 import signal
 import socket
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import requests
 
-from server import BINARY, PATIENCE_S, TINY, Server, raw_post, wait_until
-
-
-def run(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([BINARY, *args], capture_output=True, text=True, timeout=PATIENCE_S,
-                          env=os.environ | (env or {}), check=False)
+from server import PATIENCE_S, TINY, Server, raw_post, run, wait_until
 
 
 @pytest.mark.parametrize(("args", "code", "words"), [

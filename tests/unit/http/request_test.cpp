@@ -170,7 +170,7 @@ TEST_F(Requests, Http10StreamsEndWithTheConnection) {
 TEST_F(Requests, ExpectContinueIsAnsweredBeforeTheBody) {
   listen();
   RawClient client(port());
-  client.send("POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
   const RawAnswer go_on = client.read_head();
   EXPECT_EQ(go_on.status, 100);
   EXPECT_TRUE(go_on.headers.empty());
@@ -181,7 +181,7 @@ TEST_F(Requests, ExpectContinueIsAnsweredBeforeTheBody) {
 TEST_F(Requests, ChunkedBodiesArrive) {
   listen();
   RawClient client(port());
-  client.send("POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
   client.send("6\r\n world\r\n0\r\n\r\n");
   EXPECT_EQ(client.read_answer().body, "POST /echo|hello world");
 }

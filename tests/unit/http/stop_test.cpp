@@ -29,7 +29,7 @@ TEST_F(Stops, GracefulStopEndsIdleConnectionsAndFinishesAnswers) {
   waiting.send(request_text("POST", "/scripted", "whole"));
   const auto whole = service.next_script();
   RawClient half(port());
-  half.send("POST /echo HTTP/1.1\r\nContent-Length: 4\r\n\r\n");
+  half.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n");
   half.send("bo");
   ASSERT_TRUE(eventually([this] { return stats().connections_open.value() == 5; }));
 
@@ -77,7 +77,7 @@ TEST_F(Stops, ImmediateStopEndsEverythingInEveryPhase) {
   listen();
   RawClient idle(port());
   RawClient half(port());
-  half.send("POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\n");
+  half.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n");
   RawClient silent(port());
   silent.send(request_text("POST", "/scripted", "{}"));
   const auto script = service.next_script();
