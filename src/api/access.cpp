@@ -44,8 +44,7 @@ bool Access::admits(const Inquiry& inquiry) const {
 
 Access::Digest Access::digest_of(std::string_view key) {
   Digest out;
-  const int done =
-      EVP_Digest(key.data(), key.size(), out.data(), nullptr, EVP_sha256(), nullptr);
+  const int done = EVP_Digest(key.data(), key.size(), out.data(), nullptr, EVP_sha256(), nullptr);
   FERMATA_CHECK(done == 1, "OpenSSL has SHA-256");
   return out;
 }

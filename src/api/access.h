@@ -18,8 +18,8 @@ class Access {
   // Without keys everybody is admitted.
   explicit Access(std::span<const std::string> keys);
 
-  // Whether one of its headers carries a key: "Authorization: Bearer KEY" or "X-Api-Key: KEY". Takes
-  // the same time whatever the header has in common with a key.
+  // Whether one of its headers carries a key: "Authorization: Bearer KEY" or "X-Api-Key: KEY".
+  // Takes the same time whatever the header has in common with a key.
   bool admits(const Inquiry& inquiry) const;
 
  private:

@@ -21,7 +21,8 @@ Result<std::string, std::string> read_text(std::string_view flag, const std::str
     return Err{fmt::format("{}: cannot read '{}': {}", flag, path, why)};
   };
   struct stat found {};
-  if (stat(path.c_str(), &found) != 0) return fail(fmt::format("{}; name a file", std::strerror(errno)));
+  if (stat(path.c_str(), &found) != 0)
+    return fail(fmt::format("{}; name a file", std::strerror(errno)));
   if (S_ISDIR(found.st_mode)) return fail("it is a folder; name a file");
   if (found.st_size > text_bytes_max) {
     return fail(fmt::format("it has more than {} bytes; is it the right file?", text_bytes_max));

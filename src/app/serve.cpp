@@ -81,8 +81,9 @@ void raise_descriptor_limit(std::int64_t connections) {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
   limit.rlim_cur = std::min(wanted, limit.rlim_max);
   if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
-    log_info("{} open files are allowed here: fewer than --connections-max {} needs; the rest waits",
-             limit.rlim_cur, connections);
+    log_info(
+        "{} open files are allowed here: fewer than --connections-max {} needs; the rest waits",
+        limit.rlim_cur, connections);
   }
 }
 
@@ -101,9 +102,10 @@ void announce(const http::Server& server, const settings::Settings& settings) {
   }
   const char* const key =
       settings.security.api_keys.empty() ? "" : " -H \"Authorization: Bearer $LLAMA_API_KEY\"";
-  std::printf("Try: curl%s %s/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\","
-              "\"content\":\"Tell me a story.\"}],\"stream\":true}'\n",
-              key, curl.c_str());
+  std::printf(
+      "Try: curl%s %s/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\","
+      "\"content\":\"Tell me a story.\"}],\"stream\":true}'\n",
+      key, curl.c_str());
   std::fflush(stdout);
 }
 

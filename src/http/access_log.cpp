@@ -37,7 +37,8 @@ std::string_view name(api::Method method) {
 // Clients choose the path: it stays one short line of plain letters.
 std::string shown(std::string_view path) {
   std::string out(path.substr(0, path_bytes_max));
-  std::ranges::replace_if(out, [](char c) { return c <= 0x20 || c >= 0x7F; }, '?');
+  std::ranges::replace_if(
+      out, [](char c) { return c <= 0x20 || c >= 0x7F; }, '?');
   if (path.size() > path_bytes_max) out += "...";
   return out.empty() ? "-" : out;
 }

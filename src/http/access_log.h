@@ -13,10 +13,10 @@ namespace fermata::http {
 // A request and what has become of it so far.
 struct Visit {
   api::Method method = api::Method::other;
-  std::string path;    // Empty: the request line has not been understood.
-  std::string origin;  // What its Origin header says.
-  Micros begun{0};     // Its first byte was seen.
-  int status = 0;      // 0: no answer has begun.
+  std::string path = {};    // Empty: the request line has not been understood.
+  std::string origin = {};  // What its Origin header says.
+  Micros begun{0};          // Its first byte was seen.
+  int status = 0;           // 0: no answer has begun.
   std::uint64_t bytes = 0;
   bool is_cut = false;  // The connection ended before the answer did.
 };

@@ -172,9 +172,8 @@ Task<bool> Connection::answer(Request request) {
                         .http_1_0 = request.http_1_0,
                         .head_only = request.inquiry.method == api::Method::head};
   if (request.inquiry.method == api::Method::options) {
-    const Batch batch{.head = preflight_head(shared_.options.cors, request.inquiry),
-                      .body = "",
-                      .done = true};
+    const Batch batch{
+        .head = preflight_head(shared_.options.cors, request.inquiry), .body = "", .done = true};
     co_return co_await deliver_whole(batch, form);
   }
   std::optional<std::string> path = strip_prefix(request.inquiry.path, shared_.options.api_prefix);

@@ -127,14 +127,14 @@ Result<void, std::string> clear_place(asio::io_context& io, const std::string& p
     unlink(path.c_str());
     return {};
   }
-  return Err{fmt::format(
-      "cannot listen on {}: a program answers there; end it, or choose another path", path)};
+  return Err{fmt::format("cannot listen on {}: {}; end what is there, or choose another path", path,
+                         error ? error.message() : "a program answers there")};
 }
 
 Result<void, std::string> open_path(asio::io_context& io, const std::string& path, Listening& out) {
   const auto fail = [&path](std::string_view reason) {
-    return Err{fmt::format("cannot listen on {}: {}; choose another path with --host", path,
-                           reason)};
+    return Err{
+        fmt::format("cannot listen on {}: {}; choose another path with --host", path, reason)};
   };
   if (path.size() > path_bytes_max) {
     return fail(fmt::format("the path of a socket has at most {} bytes", path_bytes_max));

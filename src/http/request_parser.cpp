@@ -181,8 +181,9 @@ class RequestParser::Impl final : public beast::http::basic_parser<true> {
                      .message = "malformed HTTP request: HTTP/1.1 needs exactly one Host header"};
     }
     if (is_encoded_) {
-      return Refusal{.status = 415,
-                     .message = "Content-Encoding: bodies are not decompressed here; send it plain"};
+      return Refusal{
+          .status = 415,
+          .message = "Content-Encoding: bodies are not decompressed here; send it plain"};
     }
     if (expects_more_ && !http_1_0_) {
       return Refusal{.status = 417, .message = "Expect: only 100-continue is understood here"};

@@ -40,14 +40,14 @@ struct ServerOptions {
   // Checked every `tick`, so they may come that much late.
   Micros idle_timeout{600'000'000};    // Between requests; then the connection ends silently.
   Micros read_timeout{3'600'000'000};  // For a whole head, and for each 16 KiB of a body; then 408.
-  Micros write_timeout{3'600'000'000};  // Without the client taking a byte; then the end.
+  Micros write_timeout{3'600'000'000};   // Without the client taking a byte; then the end.
   Micros handshake_timeout{10'000'000};  // Of TLS; then the end.
-  Micros linger_timeout{2'000'000};     // For the client to take the last answer before a close.
+  Micros linger_timeout{2'000'000};      // For the client to take the last answer before a close.
   Micros stall_timeout{2'000'000};  // In a graceful stop: when all clients that are left have taken
                                     // no byte for so long, it becomes stop_now().
   Micros tick{250'000};
 
-  std::string api_prefix;                 // "" or "/prefix": taken off every path; others: 404.
+  std::string api_prefix;  // "" or "/prefix": taken off every path; others: 404.
   CorsOptions cors;
   std::string server_name = "llama.cpp";  // The `Server:` header that clients look for.
   bool log_requests = false;              // A line for each request.

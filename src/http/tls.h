@@ -40,7 +40,7 @@ struct TlsStep {
     readable,  // Again with the same arguments when the socket is readable ...
     writable,  // ... or writable.
   };
-  boost::system::error_code error;
+  boost::system::error_code error = {};
   std::size_t bytes = 0;
   Need need = Need::nothing;
 };

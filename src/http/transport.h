@@ -48,10 +48,9 @@ class Transport {
 
   // handler(ErrorCode, std::size_t), never within the call; `into` stays valid until then.
   template <class Handler>
-  void read_some(std::span<char> into, Handler&& handler) {
+  void read_some(std::span<char> into, Handler handler) {
     if (!tls_) {
-      socket_.async_read_some(boost::asio::buffer(into.data(), into.size()),
-                              std::forward<Handler>(handler));
+      socket_.async_read_some(boost::asio::buffer(into.data(), into.size()), std::move(handler));
       return;
     }
     const TlsStep step = is_open() ? tls_->read(into) : closed();
@@ -99,20 +98,20 @@ class Transport {
 
   template <class Handler>
   void read_when_ready(TlsStep::Need need, std::span<char> into, Handler handler) {
-    socket_.async_wait(wait_for(need), [this, into,
-                                        handler = std::move(handler)](ErrorCode error) mutable {
-      if (!error && !is_open()) error = closed().error;
-      if (error) {
-        handler(error, std::size_t{0});
-        return;
-      }
-      const TlsStep step = tls_->read(into);
-      if (step.need == TlsStep::Need::nothing) {
-        handler(step.error, step.bytes);
-      } else {
-        read_when_ready(step.need, into, std::move(handler));
-      }
-    });
+    socket_.async_wait(wait_for(need),
+                       [this, into, handler = std::move(handler)](ErrorCode error) mutable {
+                         if (!error && !is_open()) error = closed().error;
+                         if (error) {
+                           handler(error, std::size_t{0});
+                           return;
+                         }
+                         const TlsStep step = tls_->read(into);
+                         if (step.need == TlsStep::Need::nothing) {
+                           handler(step.error, step.bytes);
+                         } else {
+                           read_when_ready(step.need, into, std::move(handler));
+                         }
+                       });
   }
 
   Socket socket_;

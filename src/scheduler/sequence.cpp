@@ -141,6 +141,7 @@ std::optional<FinishReason> Sequence::accept(engine::Sampled sampled,
   event.logprob = sampled.logprob;
   event.top = std::move(sampled.top);
   const bool word = scanner_.feed(vocabulary.piece(sampled.token), event.text);
+  has_new_line_ = has_new_line_ || event.text.find('\n') != std::string::npos;
   channel().push(std::move(event));
   if (word) return FinishReason::word;
   next_[0] = sampled.token;

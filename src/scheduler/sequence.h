@@ -67,6 +67,7 @@ class Sequence {
   bool replaying() const { return computed_ < reached_; }
   Tokens cached() const { return cached_; }
   Tokens predicted() const { return predicted_; }
+  bool has_new_line() const { return has_new_line_; }
   // -1: until the window is full.
   Tokens remaining() const;
 
@@ -131,6 +132,7 @@ class Sequence {
   Tokens reached_{0};   // The most that computed_ has been.
   Tokens cached_{0};
   Tokens predicted_{0};
+  bool has_new_line_ = false;      // In the text so far.
   std::array<TokenId, 1> next_{};  // The decode row.
   std::uint32_t seed_ = 0;
 

@@ -118,8 +118,7 @@ class Reader {
         set_flag(*use.row, false, settings_);
         return std::nullopt;
       }
-      if (!used_.insert(&owner(*use.row)).second && !use.row->accumulates &&
-          !use.row->joins) {
+      if (!used_.insert(&owner(*use.row)).second && !use.row->accumulates && !use.row->joins) {
         warn(
             fmt::format("{} is given more than once; the last one counts", title(owner(*use.row))));
       }

@@ -27,7 +27,9 @@ class Limits : public HttpTest {
 TEST_F(Limits, AHugeContentLengthIsRefusedBeforeTheBodyIsRead) {
   listen();
   RawClient client(port());
-  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2147483648\r\n\r\n");
+  client.send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
+      "2147483648\r\n\r\n");
   const RawAnswer answer = client.read_answer();
   expect_error(answer, 413, "invalid_request_error");
   EXPECT_EQ(answer.headers.at("connection"), "close");

@@ -170,7 +170,8 @@ TEST_F(Requests, Http10StreamsEndWithTheConnection) {
 TEST_F(Requests, ExpectContinueIsAnsweredBeforeTheBody) {
   listen();
   RawClient client(port());
-  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  client.send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
   const RawAnswer go_on = client.read_head();
   EXPECT_EQ(go_on.status, 100);
   EXPECT_TRUE(go_on.headers.empty());

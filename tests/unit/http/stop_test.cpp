@@ -71,6 +71,30 @@ TEST_F(Stops, GraceRunsOut) {
   server->wait_until_ended();
 }
 
+TEST_F(Stops, AClientThatReadsNothingDoesNotHoldAGracefulStop) {
+  listen();
+  RawClient blocked(port(), 4096);
+  blocked.send(request_text("POST", "/scripted", "{}"));
+  const auto flood = service.next_script();
+  flood->push(stream_head());
+  flood->push_text(std::string(32'000'000, 'f'));
+  ASSERT_TRUE(flood->wait_pulled(2));
+  RawClient working(port());
+  working.send(request_text("POST", "/scripted", "{}"));
+  const auto script = service.next_script();
+  server->stop_gracefully();
+  // While somebody else is still served nobody is cut.
+  clock.advance(second * 60);
+  ASSERT_TRUE(time_is_seen());
+  EXPECT_EQ(stats().exchanges_open.value(), 2);
+  script->push(whole_answer(200, "done"));
+  EXPECT_EQ(working.read_answer().body, "done");
+  working.close();
+  ASSERT_TRUE(pass_time_until([&] { return stats().exchanges_open.value() == 0; }));
+  EXPECT_TRUE(flood->wait_destroyed());
+  server->wait_until_ended();
+}
+
 TEST_F(Stops, ImmediateStopEndsEverythingInEveryPhase) {
   options.io_threads = 2;
   options.workers = 1;
