@@ -440,6 +440,7 @@ std::string Connection::head_for(api::Head head, HeadFrame frame, AnswerForm& fo
 
 // What is said of the request when it has been answered.
 void Connection::note(const api::Inquiry& inquiry) {
+  if (inquiry.path.empty()) return;
   visit_.method = inquiry.method;
   visit_.path = inquiry.path;
   visit_.origin = api::header(inquiry, "origin");

@@ -21,7 +21,7 @@ bool is_of_this_machine(std::string_view origin) {
 
 bool names(const CorsOptions& options, std::string_view origin) {
   return std::ranges::any_of(options.origins, [origin](const std::string& allowed) {
-    return allowed == origin || (allowed == "localhost" && is_of_this_machine(origin));
+    return allowed == "localhost" ? is_of_this_machine(origin) : allowed == origin;
   });
 }
 

@@ -120,13 +120,13 @@ def test_keys_are_written_nowhere(start: Callable[..., Server], tmp_path: Path) 
 
 @pytest.mark.parametrize(("content", "words"), [
     (None, "No such file"), (b"", "empty"), (b"\n  \r\n", "no key"), ("folder", "folder"),
-    (b"k\n" * 600_000, "bytes")])
+    ("large", "bytes")])
 def test_a_bad_key_file_ends_the_start(tmp_path: Path, content: Any, words: str) -> None:
     path = tmp_path / "keys"
     if content == "folder":
         path.mkdir()
     elif content is not None:
-        path.write_bytes(content)
+        path.write_bytes(b"k\n" * 600_000 if content == "large" else content)
     done = run("serve", "-m", "x.gguf", "--api-key-file", str(path))
     assert done.returncode == 2, done.stderr
     assert "--api-key-file" in done.stderr and words in done.stderr

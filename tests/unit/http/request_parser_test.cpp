@@ -135,25 +135,23 @@ TEST(RequestParser, MethodsOutsideTheListAreOther) {
 }
 
 TEST(RequestParser, RefusesMalformedRequests) {
-  for (
-      const char* text : {
-          "\x16\x03\x01\x02 not plain\r\n\r\n",                        // TLS to a plain port
-          "GET /\r\n\r\n",                                             // no version
-          "GET health HTTP/1.1\r\nHost: x\r\n\r\n",                    // no path
-          "GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",                      // broken code
-          "GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n",             // broken header
-          "GET / HTTP/1.1\r\nHost: x\r\nName : space\r\n\r\n",         // smuggling
-          "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",   // no number
-          "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",  // negative
-                                                                       // Two lengths.
-          "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",  // two
-                                                                                           // answers
-          "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-          "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
-          // No size.
-          "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n\r\n",  // no
-                                                                                              // size
-      }) {
+  for (const char* text : {
+           "\x16\x03\x01\x02 not plain\r\n\r\n",                        // TLS to a plain port
+           "GET /\r\n\r\n",                                             // no version
+           "GET health HTTP/1.1\r\nHost: x\r\n\r\n",                    // no path
+           "GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",                      // broken code
+           "GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n",             // broken header
+           "GET / HTTP/1.1\r\nHost: x\r\nName : space\r\n\r\n",         // smuggling
+           "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",   // no number
+           "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",  // negative
+           "POST / HTTP/1.1\r\nHost: x\r\n"
+           "Content-Length: 1\r\nContent-Length: 2\r\n\r\n",  // two answers
+           "POST / HTTP/1.1\r\nHost: x\r\n"
+           "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+           "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
+           "POST / HTTP/1.1\r\nHost: x\r\n"
+           "Transfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n\r\n",  // no size
+       }) {
     EXPECT_EQ(refusal_of(text), 400) << text;
   }
 }

@@ -201,6 +201,16 @@ TEST_F(Stops, ABadPrefixIsOneLineWithTheMend) {
   }
 }
 
+TEST_F(Stops, BadTlsFilesAreOneLineWithTheMend) {
+  options.ssl_cert_file = "/nowhere.crt";
+  options.ssl_key_file = "/nowhere.key";
+  const auto refused = Server::listen(options, service, clock);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error(),
+            "--ssl-cert-file: cannot read '/nowhere.crt': No such file or directory; give a PEM "
+            "file");
+}
+
 TEST_F(Stops, SeveralHostsShareOnePort) {
   options.hosts = {"127.0.0.1", "127.0.0.2"};
   listen();
