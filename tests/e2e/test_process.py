@@ -125,6 +125,16 @@ def test_the_grace_has_an_end(start: Callable[..., Server]) -> None:
     sock.close()
 
 
+def test_a_long_prompt_does_not_hold_up_a_stop(start: Callable[..., Server]) -> None:
+    # K3: shutdown waited for a minutes-long batch.
+    server = start("-c", "8192", "-b", "8", "-ub", "8", "--shutdown-timeout", "0")
+    sock = raw_post(server, "/completion", {"prompt": [50] * 8000, "n_predict": 1})
+    wait_until(lambda: not server.is_idle(), "the prompt to begin")
+    assert server.stop() == 0
+    assert b"503" in sock.recv(100)
+    sock.close()
+
+
 def can_connect(server: Server) -> bool:
     try:
         socket.create_connection(("127.0.0.1", server.port), timeout=1).close()
