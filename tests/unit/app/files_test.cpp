@@ -4,12 +4,13 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace fermata::app {
 namespace {
 
 std::string file_with(const std::string& content) {
-  const std::string path = testing::TempDir() + "/fermata_files_test";
+  const std::string path = testing::TempDir() + "fermata_files_test_" + std::to_string(getpid());
   std::ofstream(path, std::ios::binary) << content;
   return path;
 }
