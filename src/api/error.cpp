@@ -58,6 +58,9 @@ std::unique_ptr<Exchange> error_exchange(const ApiError& error) {
   if (error.retry_after_s) {
     head.headers.emplace_back("Retry-After", std::to_string(*error.retry_after_s));
   }
+  if (error.type == ErrorType::authentication) {
+    head.headers.emplace_back("WWW-Authenticate", "Bearer");
+  }
   return ready_exchange(std::move(head), error_json(error));
 }
 

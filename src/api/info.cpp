@@ -53,6 +53,7 @@ Json parked_json(const scheduler::ParkedStatus& parked, const engine::EngineLimi
               {"is_processing", false},
               {"n_prompt_tokens", parked.cells.value},
               {"next_token", Json::array({{{"has_next_token", true},
+                                           {"has_new_line", parked.has_new_line},
                                            {"n_remain", parked.remaining.value},
                                            {"n_decoded", parked.predicted.value}}})}};
   out.update(parking_fields(true, parked.swaps, parked.recomputes, park_mode(parked)));
@@ -71,6 +72,7 @@ Json slot_json(const scheduler::SeatStatus& seat, const engine::EngineLimits& li
     params["n_predict"] = seat.request->max_tokens.value;
   }
   Json next = {{"has_next_token", busy},
+               {"has_new_line", busy && seat.has_new_line},
                {"n_remain", busy ? seat.remaining.value : 0},
                {"n_decoded", decoded}};
   Json out = {{"id", seat.seat.value},
@@ -116,6 +118,11 @@ void write_llama_names(Exposition& out, const scheduler::SchedulerStats& stats,
             static_cast<double>(status.n_processing));
   out.gauge("llamacpp:requests_deferred", "Number of requests waiting for a slot or for room.",
             static_cast<double>(status.n_waiting));
+  for (const std::string_view name :
+       {"llamacpp:spec_decode_num_drafts_total", "llamacpp:spec_decode_num_draft_tokens_total",
+        "llamacpp:spec_decode_num_accepted_tokens_total"}) {
+    out.counter(name, "Speculation; 0, nothing is drafted here yet.", 0);
+  }
   const double steps = as_double(std::max<std::uint64_t>(stats.steps.value(), 1));
   out.gauge("llamacpp:n_busy_slots_per_decode", "Average number of busy slots in a step.",
             as_double(stats.busy_seats_in_steps.value()) / steps);

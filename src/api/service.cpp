@@ -1,5 +1,6 @@
 #include "api/service.h"
 
+#include "api/access.h"
 #include "api/chat.h"
 #include "api/completion.h"
 #include "api/error.h"
@@ -81,9 +82,16 @@ const Route* find_route(Method method, std::string_view path) {
   return nullptr;
 }
 
+// What may be asked without a key.
+bool is_public(const Inquiry& inquiry) {
+  const Route* route = find_route(inquiry.method, inquiry.path);
+  return route != nullptr && (route->action == Action::health || route->action == Action::models);
+}
+
 class Routes final : public Service {
  public:
-  explicit Routes(const Context& context) : context_(context) {}
+  explicit Routes(const Context& context)
+      : context_(context), access_(context.settings->security.api_keys) {}
 
   std::unique_ptr<Exchange> begin(Inquiry inquiry) override {
     try {
@@ -96,13 +104,21 @@ class Routes final : public Service {
     }
   }
 
+  // A refusal is cheap too.
   bool is_cheap(const Inquiry& inquiry) const override {
     const Route* route = find_route(inquiry.method, inquiry.path);
-    return route == nullptr || route->method == Method::get;
+    return route == nullptr || route->method == Method::get || !may_ask(inquiry);
   }
 
  private:
+  bool may_ask(const Inquiry& inquiry) const {
+    return is_public(inquiry) || access_.admits(inquiry);
+  }
+
   std::unique_ptr<Exchange> answer(const Inquiry& inquiry) {
+    if (!may_ask(inquiry)) {
+      throw ApiError{.type = ErrorType::authentication, .message = "Invalid API Key"};
+    }
     if (inquiry.method == Method::post && is_slot_path(inquiry.path)) {
       return slot_action(context_, inquiry.path, inquiry.query);
     }
@@ -161,6 +177,7 @@ class Routes final : public Service {
   }
 
   Context context_;
+  Access access_;
   ScrapeWindow scrape_window_;
 };
 

@@ -114,6 +114,15 @@ http::ServerOptions server_options_of(const settings::Settings& settings) {
   out.read_timeout = out.write_timeout = seconds(server.timeout_s);
   out.idle_timeout = std::min(out.idle_timeout, out.read_timeout);
   out.api_prefix = server.api_prefix;
+  out.reuse_port = server.reuse_port;
+  const settings::SecuritySettings& security = settings.security;
+  out.ssl_key_file = security.ssl_key_file;
+  out.ssl_cert_file = security.ssl_cert_file;
+  out.cors = {.origins = security.cors_origins,
+              .methods = security.cors_methods,
+              .headers = security.cors_headers,
+              .credentials = security.cors_credentials};
+  out.log_requests = true;
   return out;
 }
 
@@ -122,6 +131,11 @@ LogOptions log_options_of(const settings::Settings& settings) {
   out.disabled = settings.log.disabled;
   out.file = settings.log.file;
   out.timestamps = settings.log.timestamps;
+  out.prefix = settings.log.prefix;
+  out.jsonl = settings.log.jsonl;
+  out.colors = settings.log.colors == "on"    ? LogColors::on
+               : settings.log.colors == "off" ? LogColors::off
+                                              : LogColors::automatic;
   const std::int64_t verbosity = settings.log.verbosity;
   if (verbosity >= settings::verbosity_debug) {
     out.level = LogLevel::debug;

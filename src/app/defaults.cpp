@@ -1,28 +1,11 @@
 #include "app/defaults.h"
 
 #include "api/sampling_fields.h"
+#include "app/files.h"
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 namespace fermata::app {
-namespace {
-
-constexpr std::size_t file_bytes_max = std::size_t{16} << 20;
-
-}  // namespace
-
-Result<std::string, std::string> read_text(const std::string& path, const std::string& flag) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return Err(flag + ": cannot read " + path);
-  std::string out = text.str();
-  if (out.size() > file_bytes_max) return Err(flag + ": " + path + " is larger than 16 MiB");
-  return out;
-}
-
 Result<settings::Settings, std::string> with_default_grammar(const settings::Settings& settings,
                                                              const engine::Vocabulary& vocabulary) {
   settings::Settings out = settings;
@@ -30,7 +13,7 @@ Result<settings::Settings, std::string> with_default_grammar(const settings::Set
   std::string flag = "--grammar";
   const auto read = [&](const std::string& path, const char* name, std::string& into) {
     flag = name;
-    auto text = read_text(path, name);
+    auto text = read_text(name, path);
     if (text) into = std::move(text).value();
     return text ? std::string() : text.error();
   };

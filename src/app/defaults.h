@@ -8,10 +8,6 @@
 #include <string>
 
 namespace fermata::app {
-
-// A whole file; `flag` names it in the error, one line.
-Result<std::string, std::string> read_text(const std::string& path, const std::string& flag);
-
 // The settings with the text of a grammar in place of a file or a schema. Error, one line: what
 // cannot be read, or what no sampler of the model could use.
 Result<settings::Settings, std::string> with_default_grammar(const settings::Settings& settings,

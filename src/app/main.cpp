@@ -7,6 +7,7 @@
 #include "bench/bench.h"
 
 #include <cstdio>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -40,6 +41,11 @@ int main(int argc, char** argv) {
   if (command == "pages") return fermata::app::run_pages(args);
   if (command == "doctor") return fermata::app::run_doctor(args);
   if (command == "version") {
+    if (!args.empty()) {
+      std::fprintf(stderr, "error: version takes no arguments, leave '%s' out\n",
+                   std::string(args.front()).c_str());
+      return static_cast<int>(fermata::app::Exit::usage);
+    }
     std::printf("%s\n", fermata::app::build_info().c_str());
     return 0;
   }

@@ -2,6 +2,7 @@
 
 #include "app/convert.h"
 #include "app/defaults.h"
+#include "app/files.h"
 #include "app/gate.h"
 #include "app/instance.h"
 #include "base/log.h"
@@ -9,11 +10,13 @@
 #include "http/server.h"
 #include "settings/help.h"
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <thread>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace fermata::app {
@@ -59,17 +62,51 @@ void block_signals() {
 
 Result<std::string, std::string> chat_template_of(const settings::Settings& settings) {
   if (settings.chat.template_file.empty()) return settings.chat.template_text;
-  return read_text(settings.chat.template_file, "--chat-template-file");
+  return read_text("--chat-template-file", settings.chat.template_file);
 }
 
-void announce(const http::Server& server, const std::string& prefix) {
-  for (const std::string& address : server.addresses()) {
-    std::printf("Fermata listens on http://%s%s\n", address.c_str(), prefix.c_str());
+// The keys of the file beside those of the command line.
+Result<void, std::string> collect_keys(settings::SecuritySettings& security) {
+  if (security.api_key_file.empty()) return {};
+  auto keys = read_keys(security.api_key_file);
+  if (!keys) return Err{keys.error()};
+  security.api_keys.insert(security.api_keys.end(), keys->begin(), keys->end());
+  return {};
+}
+
+// Each connection needs a descriptor, and the usual limit is 1024.
+void raise_descriptor_limit(std::int64_t connections) {
+  constexpr rlim_t others = 256;
+  const rlim_t wanted = static_cast<rlim_t>(connections) + others;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
+    log_info(
+        "{} open files are allowed here: fewer than --connections-max {} needs; the rest waits",
+        limit.rlim_cur, connections);
   }
+}
+
+void announce(const http::Server& server, const settings::Settings& settings) {
+  const std::string& prefix = settings.server.api_prefix;
+  const bool tls = !settings.security.ssl_cert_file.empty();
+  const std::string scheme = tls ? "https://" : "http://";
+  std::string curl;
+  for (const std::string& address : server.addresses()) {
+    const bool is_file = address.starts_with("unix:");
+    const std::string url = (is_file ? "" : scheme) + address + prefix;
+    std::printf("Fermata listens on %s\n", url.c_str());
+    if (!curl.empty()) continue;
+    curl = is_file ? "--unix-socket " + address.substr(5) + " http://localhost" + prefix
+                   : (tls ? "-k " : "") + url;
+  }
+  const char* const key =
+      settings.security.api_keys.empty() ? "" : " -H \"Authorization: Bearer $LLAMA_API_KEY\"";
   std::printf(
-      "Try: curl http://%s%s/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\","
+      "Try: curl%s %s/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\","
       "\"content\":\"Tell me a story.\"}],\"stream\":true}'\n",
-      server.addresses().front().c_str(), prefix.c_str());
+      key, curl.c_str());
   std::fflush(stdout);
 }
 
@@ -101,12 +138,16 @@ void serve_until_signalled(http::Server& server, Instance& instance, Micros grac
   waiter.join();
 }
 
-Exit load_and_serve(const settings::Settings& settings) {
+Exit load_and_serve(settings::Settings settings) {
+  if (const auto keys = collect_keys(settings.security); !keys) {
+    return give_up(Exit::usage, keys.error());
+  }
   const auto library = engine::llama::start_library(settings.model.backend_dir);
   if (!library) return give_up(Exit::no_library, library.error());
   auto chat_template = chat_template_of(settings);
   if (!chat_template) return give_up(Exit::usage, chat_template.error());
 
+  raise_descriptor_limit(settings.limits.connections_max);
   const SteadyClock clock;
   Gate gate;
   auto server = http::Server::listen(server_options_of(settings), gate, clock);
@@ -132,7 +173,7 @@ Exit load_and_serve(const settings::Settings& settings) {
              asked.value, limits.cells.value);
   }
   gate.open((*instance)->service());
-  announce(**server, settings.server.api_prefix);
+  announce(**server, settings);
   serve_until_signalled(**server, **instance,
                         Micros(settings.limits.shutdown_timeout_s * 1'000'000));
   return Exit::ok;
@@ -157,6 +198,10 @@ Exit run_serve(std::span<const std::string_view> args, const settings::Environme
   }
   if (settings.model.path.empty()) {
     complain("no model was named; give one with -m MODEL.gguf");
+    return Exit::usage;
+  }
+  if (settings.security.ssl_key_file.empty() != settings.security.ssl_cert_file.empty()) {
+    complain("TLS needs both --ssl-key-file and --ssl-cert-file: give the other one too");
     return Exit::usage;
   }
   block_signals();

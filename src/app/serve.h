@@ -16,7 +16,7 @@ enum class Exit : int {
   no_library = 3,  // libllama cannot be used.
   no_model = 4,    // The model cannot be loaded.
   no_context = 5,  // No context of this geometry can be built.
-  no_port = 6,     // The address cannot be listened on.
+  no_port = 6,     // The address cannot be listened on, or not with this TLS key.
 };
 
 // Blocks until SIGINT or SIGTERM. The first ends gracefully: no new connections, requests go on for

@@ -14,10 +14,15 @@ namespace fermata {
 
 enum class LogLevel : unsigned char { error, warn, info, debug };
 
+enum class LogColors : unsigned char { automatic, on, off };  // automatic: on a terminal.
+
 struct LogOptions {
   LogLevel level = LogLevel::info;
   std::string file;  // Empty: standard error.
   bool timestamps = true;
+  bool prefix = true;  // Begin lines with their level.
+  bool jsonl = false;  // {"time":"...","level":"info","message":"..."}, without colours.
+  LogColors colors = LogColors::automatic;
   bool disabled = false;
 };
 

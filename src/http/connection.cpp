@@ -1,6 +1,8 @@
 #include "http/connection.h"
 
 #include "base/check.h"
+#include "base/log.h"
+#include "http/cors.h"
 #include "http/target.h"
 
 #include <tuple>
@@ -73,7 +75,9 @@ void Connection::start(Connections::iterator place) {
 // ---- The coroutine ------------------------------------------------------------------------------
 
 Task<void> Connection::serve() {
-  if (refuse_) {
+  if (!co_await greet()) {
+    must_linger_ = false;
+  } else if (refuse_) {
     Refusal refusal = too_many_connections(shared_.options.connections_max);
     co_await refuse(std::move(refusal), AnswerForm{});
   } else {
@@ -86,11 +90,25 @@ Task<void> Connection::serve() {
   loop_.remove(place_, refuse_);
 }
 
+// The handshake of TLS.
+Task<bool> Connection::greet() {
+  greeting_ = true;
+  arm(shared_.options.handshake_timeout);
+  const ErrorCode error = co_await transport_.shake_hands();
+  greeting_ = false;
+  disarm();
+  if (error) log_debug("a TLS handshake failed: {}", error.message());
+  co_return !error;
+}
+
 Task<bool> Connection::serve_one() {
   if (!co_await await_request()) co_return false;
+  visit_ = Visit{.begun = shared_.clock.now()};
   std::optional<Request> request = co_await receive();
+  bool more = false;
+  if (request) more = co_await answer(std::move(*request));
+  if (shared_.options.log_requests) log_visit(visit_, shared_.clock.now());
   if (!request) co_return false;
-  const bool more = co_await answer(std::move(*request));
   if (loop_.stop_level() == StopLevel::none) co_return more;
   must_linger_ = true;
   co_return false;
@@ -122,6 +140,7 @@ Task<std::optional<Connection::Request>> Connection::receive() {
     if (parser.complete() && affordable) break;
     if (parser.fault() || timed_out_ || !affordable) {
       if (!affordable) shared_.stats.requests_refused.add();
+      note(parser.inquiry());
       Refusal refusal = parser.fault() ? *parser.fault()
                         : affordable   ? too_slow()
                                        : too_many_bodies();
@@ -143,6 +162,7 @@ Task<std::optional<Connection::Request>> Connection::receive() {
     co_await changed();
   }
   disarm();
+  note(parser.inquiry());
   const bool keep_alive = parser.keep_alive();
   co_return Request{parser.take_inquiry(), std::move(charge), keep_alive, parser.is_http_1_0()};
 }
@@ -151,6 +171,11 @@ Task<bool> Connection::answer(Request request) {
   const AnswerForm form{.keep_alive = request.keep_alive,
                         .http_1_0 = request.http_1_0,
                         .head_only = request.inquiry.method == api::Method::head};
+  if (request.inquiry.method == api::Method::options) {
+    const Batch batch{
+        .head = preflight_head(shared_.options.cors, request.inquiry), .body = "", .done = true};
+    co_return co_await deliver_whole(batch, form);
+  }
   std::optional<std::string> path = strip_prefix(request.inquiry.path, shared_.options.api_prefix);
   if (!path) co_return co_await refuse(not_found(), form);
   request.inquiry.path = std::move(*path);
@@ -223,7 +248,10 @@ Task<bool> Connection::deliver_stream(Batch batch, AnswerForm form) {
     const bool fresh = co_await next_batch(batch);
     ping_at_.reset();
     ping_due_ = false;
-    if (!fresh) co_return false;
+    if (!fresh) {
+      visit_.is_cut = true;
+      co_return false;
+    }
   }
 }
 
@@ -268,15 +296,18 @@ Task<bool> Connection::send(std::string_view first, std::string_view second,
     if (error == boost::asio::error::would_block) {
       if (answering_) watch();
       writing_ = true;
+      stuck_at_ = shared_.clock.now();
       std::tie(error, sent) = co_await transport_.write_some(left);
       writing_ = false;
     }
     at_once = false;
     shared_.stats.bytes_out.add(sent);
+    visit_.bytes += sent;
     left.consume(sent);
     const bool cancelled = (answering_ && peer_gone_) || loop_.stop_level() == StopLevel::now;
     if (error || timed_out_ || cancelled) {
       peer_gone_ = true;
+      visit_.is_cut = true;
       co_return false;
     }
   }
@@ -396,13 +427,23 @@ void Connection::arm_ping() {
 }
 
 // The head's bytes; also settles whether the connection goes on after this answer.
-std::string Connection::head_for(const api::Head& head, HeadFrame frame, AnswerForm& form) {
+std::string Connection::head_for(api::Head head, HeadFrame frame, AnswerForm& form) {
   if (loop_.stop_level() != StopLevel::none) form.keep_alive = false;
   if (!form.keep_alive) must_linger_ = true;
   frame.keep_alive = form.keep_alive;
   frame.http_1_0 = form.http_1_0;
   shared_.stats.count_answer(head.status);
+  visit_.status = head.status;
+  add_cors(shared_.options.cors, visit_.origin, head.headers);
   return format_head(head, frame, shared_.options.server_name);
+}
+
+// What is said of the request when it has been answered.
+void Connection::note(const api::Inquiry& inquiry) {
+  if (inquiry.path.empty()) return;
+  visit_.method = inquiry.method;
+  visit_.path = inquiry.path;
+  visit_.origin = api::header(inquiry, "origin");
 }
 
 // ---- Callbacks ----------------------------------------------------------------------------------
@@ -445,7 +486,7 @@ void Connection::on_tick(Micros now) {
   if (deadline_ && now >= *deadline_) {
     deadline_.reset();
     timed_out_ = true;
-    if (writing_) transport_.cancel();
+    if (writing_ || greeting_) transport_.cancel();
     event_.raise();
   } else if (ping_at_ && now + shared_.options.tick >= *ping_at_) {
     ping_at_.reset();
@@ -458,6 +499,7 @@ void Connection::on_tick(Micros now) {
 
 void Connection::on_stop() {
   if (loop_.stop_level() == StopLevel::now) transport_.close();
+  if (greeting_) transport_.cancel();
   event_.raise();
 }
 

@@ -1,6 +1,7 @@
 // One client's connection: reads requests, has them answered, writes the answers.
 #pragma once
 
+#include "http/access_log.h"
 #include "http/body_budget.h"
 #include "http/event.h"
 #include "http/input_buffer.h"
@@ -24,6 +25,8 @@ namespace fermata::http {
 //   idle ──► receiving ──► waiting ──► sending ──► idle, or lingering ──► end
 //     └──────────┴─────────────┴───────────┴──────────────────────────► end (client gone, stop)
 //
+// A TLS handshake comes before all of them.
+//
 // idle       No byte of a request has come. A graceful stop ends it.
 // receiving  A request is incomplete. A fault or timeout is answered, then lingering.
 // waiting    A worker or the exchange makes the answer. A read is always under way, so that a
@@ -45,6 +48,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void start(Connections::iterator place);
   void on_tick(Micros now);
   void on_stop();  // The loop's stop level has risen.
+  // The client has taken no byte of what is being written for so long.
+  bool is_stalled(Micros now, Micros time) const { return writing_ && now - stuck_at_ >= time; }
 
  private:
   struct Request {
@@ -74,6 +79,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   };
 
   Task<void> serve();
+  Task<bool> greet();
   Task<bool> serve_one();  // False: the connection is to end.
   Task<bool> await_request();
   Task<std::optional<Request>> receive();
@@ -96,7 +102,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void drop_exchange();
   bool pull(Batch& batch);
   void arm_ping();
-  std::string head_for(const api::Head& head, HeadFrame frame, AnswerForm& form);
+  std::string head_for(api::Head head, HeadFrame frame, AnswerForm& form);
+  void note(const api::Inquiry& inquiry);
 
   void read_more(std::size_t bytes);
   void watch();
@@ -115,6 +122,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   const bool refuse_;
   Connections::iterator place_;
 
+  Visit visit_;
   InputBuffer input_;
   Event event_;
   std::shared_ptr<Waker> waker_;
@@ -130,10 +138,12 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   bool drained_ = false;  // The last pull found nothing; without a wake the next would too.
 
   // What the coroutine is doing, for the callbacks.
+  bool greeting_ = false;
   bool reading_ = false;
   bool writing_ = false;
   bool answering_ = false;  // A client that goes away now cancels its request.
   bool must_linger_ = false;
+  Micros stuck_at_{0};  // When the write under way began.
   std::optional<Micros> deadline_;
   std::optional<Micros> ping_at_;
 };

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "http/connection.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace fermata::http {
@@ -14,7 +15,7 @@ Loop::~Loop() { FERMATA_CHECK(connections_.empty(), "an event loop ends after it
 
 void Loop::add(Socket socket, bool refuse) {
   Transport transport(std::move(socket));
-  if (stop_ != StopLevel::none || !transport.open()) {
+  if (stop_ != StopLevel::none || !transport.open(shared_.tls.get())) {
     transport.close();
     count_out(refuse);
     return;
@@ -69,12 +70,20 @@ void Loop::start_ticking() {
   });
 }
 
+// Nobody is left who would take an answer.
+bool Loop::all_stalled(Micros now) const {
+  return std::ranges::all_of(connections_, [&](const std::shared_ptr<Connection>& connection) {
+    return connection->is_stalled(now, shared_.options.stall_timeout);
+  });
+}
+
 void Loop::tick() {
   const Micros now = shared_.clock.now();
   if (stop_ != StopLevel::none && stop_now_at_ && now >= *stop_now_at_) {
     stop_now_at_.reset();
     raise_stop(StopLevel::now);
   }
+  if (stop_ == StopLevel::graceful && all_stalled(now)) raise_stop(StopLevel::now);
   for (auto next = connections_.begin(); next != connections_.end();) {
     const std::shared_ptr<Connection> connection = *next++;  // It may remove itself.
     connection->on_tick(now);

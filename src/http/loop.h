@@ -47,6 +47,7 @@ class Loop {
  private:
   void start_ticking();
   void tick();
+  bool all_stalled(Micros now) const;
   void raise_stop(StopLevel level);
   void count_out(bool refused);
   void end_when_empty();

@@ -102,6 +102,7 @@ class RequestParser::Impl final : public beast::http::basic_parser<true> {
     return static_cast<std::size_t>(std::clamp<std::uint64_t>(*remaining, 1, body_read_bytes_max));
   }
   bool is_http_1_0() const { return http_1_0_; }
+  const api::Inquiry& inquiry() const { return inquiry_; }
   api::Inquiry take_inquiry() { return std::move(inquiry_); }
 
  private:
@@ -152,20 +153,42 @@ class RequestParser::Impl final : public beast::http::basic_parser<true> {
     std::string lower(name.data(), name.size());
     std::ranges::transform(lower, lower.begin(), ascii_lower);
     if (field == beast::http::field::transfer_encoding) has_transfer_encoding_ = true;
-    if (field == beast::http::field::expect && beast::iequals(value, "100-continue")) {
-      expects_continue_ = true;
+    if (field == beast::http::field::host) ++hosts_;
+    if (field == beast::http::field::expect) {
+      (beast::iequals(value, "100-continue") ? expects_continue_ : expects_more_) = true;
+    }
+    if (field == beast::http::field::content_encoding && !beast::iequals(value, "identity")) {
+      is_encoded_ = true;
     }
     inquiry_.headers.emplace_back(std::move(lower), std::string(value.data(), value.size()));
   }
 
   void on_header_impl(error_code& error) override {
     head_seen_ = true;
+    fault_ = head_fault();
+    if (fault_) error = BeastError::bad_field;
+  }
+
+  // What the library leaves to its user.
+  std::optional<Refusal> head_fault() {
     if (has_transfer_encoding_ && !chunked()) {
-      fault_ = Refusal{.status = 501,
-                       .type = "not_supported_error",
-                       .message = "the only transfer encoding understood here is chunked"};
-      error = BeastError::bad_transfer_encoding;
+      return Refusal{.status = 501,
+                     .type = "not_supported_error",
+                     .message = "the only transfer encoding understood here is chunked"};
     }
+    if (hosts_ > 1 || (hosts_ == 0 && !http_1_0_)) {
+      return Refusal{.status = 400,
+                     .message = "malformed HTTP request: HTTP/1.1 needs exactly one Host header"};
+    }
+    if (is_encoded_) {
+      return Refusal{
+          .status = 415,
+          .message = "Content-Encoding: bodies are not decompressed here; send it plain"};
+    }
+    if (expects_more_ && !http_1_0_) {
+      return Refusal{.status = 417, .message = "Expect: only 100-continue is understood here"};
+    }
+    return std::nullopt;
   }
 
   void on_body_init_impl(const boost::optional<std::uint64_t>& length,
@@ -203,6 +226,9 @@ class RequestParser::Impl final : public beast::http::basic_parser<true> {
   bool head_seen_ = false;
   bool has_transfer_encoding_ = false;
   bool expects_continue_ = false;
+  bool expects_more_ = false;
+  bool is_encoded_ = false;
+  int hosts_ = 0;
   bool http_1_0_ = false;
 };
 
@@ -219,6 +245,7 @@ const std::optional<Refusal>& RequestParser::fault() const { return impl_->fault
 bool RequestParser::awaits_continue() const { return impl_->awaits_continue(); }
 std::size_t RequestParser::body_bytes() const { return impl_->body_bytes(); }
 std::size_t RequestParser::wanted() const { return impl_->wanted(); }
+const api::Inquiry& RequestParser::inquiry() const { return impl_->inquiry(); }
 bool RequestParser::keep_alive() const { return impl_->keep_alive(); }
 bool RequestParser::is_http_1_0() const { return impl_->is_http_1_0(); }
 api::Inquiry RequestParser::take_inquiry() { return impl_->take_inquiry(); }

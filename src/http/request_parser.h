@@ -38,6 +38,8 @@ class RequestParser {
   std::size_t body_bytes() const;  // That have come so far.
   // How many bytes are worth reading next.
   std::size_t wanted() const;
+  // As far as it has come.
+  const api::Inquiry& inquiry() const;
   // REQUIRES: complete().
   bool keep_alive() const;
   bool is_http_1_0() const;

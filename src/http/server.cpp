@@ -40,6 +40,10 @@ void check_options(const ServerOptions& options) {
   FERMATA_CHECK(options.idle_timeout > Micros(0), "idle_timeout is positive");
   FERMATA_CHECK(options.read_timeout > Micros(0), "read_timeout is positive");
   FERMATA_CHECK(options.write_timeout > Micros(0), "write_timeout is positive");
+  FERMATA_CHECK(options.ssl_key_file.empty() == options.ssl_cert_file.empty(),
+                "TLS needs a key and a certificate");
+  FERMATA_CHECK(options.handshake_timeout > Micros(0), "handshake_timeout is positive");
+  FERMATA_CHECK(options.stall_timeout > Micros(0), "stall_timeout is positive");
   FERMATA_CHECK(options.linger_timeout > Micros(0), "linger_timeout is positive");
   FERMATA_CHECK(options.tick > Micros(0), "tick is positive");
 }
@@ -61,18 +65,21 @@ class Server::Impl {
 
   Result<void, std::string> open() {
     const ServerOptions& options = shared_.options;
-    auto opened = open_acceptors(loops_.front()->io(), options.hosts, options.port);
-    if (!opened) return Err{opened.error()};
-    acceptors_ = std::move(opened).value();
-    for (const Acceptor& acceptor : acceptors_) {
-      addresses_.push_back(address_text(acceptor.local_endpoint()));
+    if (!options.ssl_cert_file.empty()) {
+      auto tls = TlsContext::load(options.ssl_key_file, options.ssl_cert_file);
+      if (!tls) return Err{tls.error()};
+      shared_.tls = std::move(tls).value();
     }
-    port_ = acceptors_.front().local_endpoint().port();
+    auto opened = open_listening(
+        loops_.front()->io(),
+        {.hosts = options.hosts, .port = options.port, .reuse_port = options.reuse_port});
+    if (!opened) return Err{opened.error()};
+    listening_ = std::move(opened).value();
     return {};
   }
 
   void start() {
-    for (Acceptor& acceptor : acceptors_) {
+    for (Acceptor& acceptor : listening_.acceptors) {
       asio::co_spawn(loops_.front()->io(), accept_all(acceptor), [](std::exception_ptr thrown) {
         FERMATA_CHECK(thrown == nullptr, "an exception left an accept loop");
       });
@@ -84,7 +91,8 @@ class Server::Impl {
   // queues before the stop is.
   void stop(StopLevel level, std::optional<Micros> grace) {
     asio::post(loops_.front()->io(), [this, level, grace] {
-      for (Acceptor& acceptor : acceptors_) {
+      listening_.files.clear();
+      for (Acceptor& acceptor : listening_.acceptors) {
         ErrorCode ignored;
         acceptor.close(ignored);
       }
@@ -106,8 +114,8 @@ class Server::Impl {
     });
   }
 
-  std::uint16_t port() const { return port_; }
-  const std::vector<std::string>& addresses() const { return addresses_; }
+  std::uint16_t port() const { return listening_.port; }
+  const std::vector<std::string>& addresses() const { return listening_.addresses; }
   const ServerStats& stats() const { return shared_.stats; }
 
  private:
@@ -163,9 +171,7 @@ class Server::Impl {
 
   Shared shared_;
   std::vector<std::unique_ptr<Loop>> loops_;
-  std::vector<Acceptor> acceptors_;
-  std::vector<std::string> addresses_;
-  std::uint16_t port_ = 0;
+  Listening listening_;
   std::vector<std::thread> threads_;
 
   // The first loop's thread only.

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "http/cors.h"
 #include "http/stats.h"
 
 #include <cstdint>
@@ -18,8 +19,13 @@ namespace fermata::http {
 
 // Every limit of the front. What happens when one is reached is said beside it.
 struct ServerOptions {
-  std::vector<std::string> hosts = {"127.0.0.1"};  // Addresses or names of this machine.
-  std::uint16_t port = 8080;                       // 0: any free one, the same on all hosts.
+  // Addresses or names of this machine; a path that ends in ".sock" is a Unix socket.
+  std::vector<std::string> hosts = {"127.0.0.1"};
+  std::uint16_t port = 8080;  // 0: any free one, the same on all hosts.
+  bool reuse_port = false;    // Other servers may listen on the same port.
+  // PEM files. Both: TLS on every address; Unix sockets stay plain. REQUIRES: both or none.
+  std::string ssl_key_file;
+  std::string ssl_cert_file;
 
   int io_threads = 1;          // Each with its own event loop; 1 is enough for 2 cores.
   int workers = 2;             // Threads that run Service::begin.
@@ -34,12 +40,17 @@ struct ServerOptions {
   // Checked every `tick`, so they may come that much late.
   Micros idle_timeout{600'000'000};    // Between requests; then the connection ends silently.
   Micros read_timeout{3'600'000'000};  // For a whole head, and for each 16 KiB of a body; then 408.
-  Micros write_timeout{3'600'000'000};  // Without the client taking a byte; then the end.
-  Micros linger_timeout{2'000'000};     // For the client to take the last answer before a close.
+  Micros write_timeout{3'600'000'000};   // Without the client taking a byte; then the end.
+  Micros handshake_timeout{10'000'000};  // Of TLS; then the end.
+  Micros linger_timeout{2'000'000};      // For the client to take the last answer before a close.
+  Micros stall_timeout{2'000'000};  // In a graceful stop: when all clients that are left have taken
+                                    // no byte for so long, it becomes stop_now().
   Micros tick{250'000};
 
-  std::string api_prefix;                 // "" or "/prefix": taken off every path; others: 404.
+  std::string api_prefix;  // "" or "/prefix": taken off every path; others: 404.
+  CorsOptions cors;
   std::string server_name = "llama.cpp";  // The `Server:` header that clients look for.
+  bool log_requests = false;              // A line for each request.
 };
 
 // A listening server with its threads. All methods are thread-safe (not signal-safe).
@@ -61,8 +72,9 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  // 0: there are Unix sockets only.
   std::uint16_t port() const;
-  // "127.0.0.1:8080", one for each listening socket.
+  // "127.0.0.1:8080" or "unix:PATH", one for each listening socket.
   const std::vector<std::string>& addresses() const;
 
   // No new connections; idle ones end; requests that have begun to arrive go on until they are

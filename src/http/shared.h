@@ -4,9 +4,11 @@
 #include "api/exchange.h"
 #include "base/clock.h"
 #include "http/server.h"
+#include "http/tls.h"
 #include "http/worker_pool.h"
 
 #include <cstddef>
+#include <memory>
 
 namespace fermata::http {
 
@@ -30,6 +32,7 @@ struct Shared {
   ServerStats stats;
   Gauge refusals_open;  // Connections over the limit that are being told so.
   WorkerPool pool;
+  std::unique_ptr<const TlsContext> tls;  // Null: plain. Set before the first connection.
 };
 
 }  // namespace fermata::http

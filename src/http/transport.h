@@ -1,17 +1,22 @@
-// The only thing that touches a client's socket. A transport of another kind (TLS, a Unix socket)
-// takes its place with the same operations.
+// The only thing that touches a client's socket: TCP or Unix, plain or TLS.
 #pragma once
 
-#include <array>
+#include "http/output_bytes.h"
+#include "http/tls.h"
+
 #include <cstddef>
+#include <memory>
 #include <span>
-#include <string_view>
+#include <tuple>
+#include <utility>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 namespace fermata::http {
@@ -24,72 +29,52 @@ using UseTask = boost::asio::use_awaitable_t<LoopExecutor>;
 inline constexpr UseTask use_task;
 inline constexpr boost::asio::as_tuple_t<UseTask> use_task_tuple{use_task};
 
-using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp, LoopExecutor>;
+// TCP and Unix sockets are one type.
+using Protocol = boost::asio::generic::stream_protocol;
+using Socket = boost::asio::basic_stream_socket<Protocol, LoopExecutor>;
 using ErrorCode = boost::system::error_code;
-
-// Bytes that are sent in one go without being copied together.
-class OutputBytes {
- public:
-  OutputBytes(std::string_view first, std::string_view second, std::string_view third)
-      : parts_{to_buffer(first), to_buffer(second), to_buffer(third)} {}
-
-  const std::array<boost::asio::const_buffer, 3>& buffers() const { return parts_; }
-  std::size_t size() const { return boost::asio::buffer_size(parts_); }
-  void consume(std::size_t n) {
-    for (boost::asio::const_buffer& part : parts_) {
-      const std::size_t here = n < part.size() ? n : part.size();
-      part += here;
-      n -= here;
-    }
-  }
-
- private:
-  static boost::asio::const_buffer to_buffer(std::string_view bytes) {
-    return {bytes.data(), bytes.size()};
-  }
-  std::array<boost::asio::const_buffer, 3> parts_;
-};
 
 // Used from its event loop's thread only. At most one read and one write at a time.
 class Transport {
  public:
   explicit Transport(Socket socket) : socket_(std::move(socket)) {}
 
-  // Non-blocking, and small writes leave at once. False: the client is gone already.
-  bool open() {
-    ErrorCode error;
-    socket_.non_blocking(true, error);
-    if (!error) socket_.set_option(boost::asio::ip::tcp::no_delay(true), error);
-    return !error;
-  }
+  // Non-blocking, and small writes leave at once. TCP speaks TLS where there is a context, which
+  // outlives the transport; a Unix socket never does. False: the client is gone already.
+  bool open(const TlsContext* tls);
 
-  // handler(ErrorCode, std::size_t); `into` stays valid until then.
+  // Before the first byte. An error, or none.
+  Task<ErrorCode> shake_hands();
+
+  // handler(ErrorCode, std::size_t), never within the call; `into` stays valid until then.
   template <class Handler>
-  void read_some(std::span<char> into, Handler&& handler) {
-    socket_.async_read_some(boost::asio::buffer(into.data(), into.size()),
-                            std::forward<Handler>(handler));
+  void read_some(std::span<char> into, Handler handler) {
+    if (!tls_) {
+      socket_.async_read_some(boost::asio::buffer(into.data(), into.size()), std::move(handler));
+      return;
+    }
+    const TlsStep step = is_open() ? tls_->read(into) : closed();
+    if (step.need == TlsStep::Need::nothing) {
+      boost::asio::post(socket_.get_executor(), [step, handler = std::move(handler)]() mutable {
+        handler(step.error, step.bytes);
+      });
+    } else {
+      read_when_ready(step.need, into, std::move(handler));
+    }
   }
 
   // What the socket takes without waiting; would_block when that is nothing.
-  std::size_t write_now(const OutputBytes& bytes, ErrorCode& error) {
-    return socket_.write_some(bytes.buffers(), error);
-  }
+  std::size_t write_now(const OutputBytes& bytes, ErrorCode& error);
+  Task<std::tuple<ErrorCode, std::size_t>> write_some(const OutputBytes& bytes);
 
-  auto write_some(const OutputBytes& bytes) {
-    return socket_.async_write_some(bytes.buffers(), use_task_tuple);
-  }
-
-  // Ends the read and the write under way with operation_aborted. The socket stays usable.
+  // Ends what is under way with operation_aborted. The socket stays usable.
   void cancel() {
     ErrorCode ignored;
     socket_.cancel(ignored);
   }
 
   // Tells the client that nothing more comes.
-  void shutdown_send() {
-    ErrorCode ignored;
-    socket_.shutdown(boost::asio::socket_base::shutdown_send, ignored);
-  }
+  void shutdown_send();
 
   // Also ends what is under way.
   void close() {
@@ -102,7 +87,35 @@ class Transport {
   bool peer_has_closed();
 
  private:
+  using Wait = boost::asio::socket_base::wait_type;
+
+  // A closed descriptor may be another connection's by now: TLS does not touch it.
+  bool is_open() const { return socket_.is_open(); }
+  static TlsStep closed() { return {.error = boost::asio::error::operation_aborted}; }
+  static Wait wait_for(TlsStep::Need need) {
+    return need == TlsStep::Need::writable ? Wait::wait_write : Wait::wait_read;
+  }
+
+  template <class Handler>
+  void read_when_ready(TlsStep::Need need, std::span<char> into, Handler handler) {
+    socket_.async_wait(wait_for(need),
+                       [this, into, handler = std::move(handler)](ErrorCode error) mutable {
+                         if (!error && !is_open()) error = closed().error;
+                         if (error) {
+                           handler(error, std::size_t{0});
+                           return;
+                         }
+                         const TlsStep step = tls_->read(into);
+                         if (step.need == TlsStep::Need::nothing) {
+                           handler(step.error, step.bytes);
+                         } else {
+                           read_when_ready(step.need, into, std::move(handler));
+                         }
+                       });
+  }
+
   Socket socket_;
+  std::unique_ptr<TlsSession> tls_;  // Goes before its socket does.
 };
 
 }  // namespace fermata::http

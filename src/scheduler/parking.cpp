@@ -121,7 +121,8 @@ void Scheduler::publish_parked(Status& status) {
       const bool swapped = !queued && sequence->park_mode() == policy::ParkMode::swap;
       status.parked.push_back({sequence->shared_request(), sequence->computed(),
                                sequence->predicted(), sequence->remaining(), parking.swaps,
-                               parking.recomputes, swapped, sequence->is_held(), queued});
+                               parking.recomputes, swapped, sequence->is_held(), queued,
+                               sequence->has_new_line()});
     }
   }
   stats_.held.set(held);

@@ -413,6 +413,7 @@ void Scheduler::show(const Sequence& sequence, Status& status) const {
   seat.remaining = sequence.remaining();
   seat.swaps = sequence.parking().swaps;
   seat.recomputes = sequence.parking().recomputes;
+  seat.has_new_line = sequence.has_new_line();
 }
 
 void Scheduler::remove_finished() {

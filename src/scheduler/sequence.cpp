@@ -152,6 +152,7 @@ std::optional<FinishReason> Sequence::accept(engine::Sampled sampled,
   const bool word = scanner_.feed(piece, event.text);
   out_of_block_ = indent_.feed(event.text);
   const bool ends_line = event.text.find('\n') != std::string::npos;
+  has_new_line_ = has_new_line_ || ends_line;
   if (request().wants_timings) event.timings = timings(now);
   channel().push(std::move(event));
   // What the indentation cut off came before the stop word.

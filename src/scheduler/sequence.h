@@ -68,6 +68,7 @@ class Sequence {
   bool replaying() const { return computed_ < reached_; }
   Tokens cached() const { return cached_; }
   Tokens predicted() const { return predicted_; }
+  bool has_new_line() const { return has_new_line_; }
   // -1: until the window is full.
   Tokens remaining() const;
 
@@ -144,6 +145,7 @@ class Sequence {
   Tokens cached_{0};
   PrefixSource prefix_source_ = PrefixSource::none;  // Of cached_.
   Tokens predicted_{0};
+  bool has_new_line_ = false;      // In the text so far.
   std::array<TokenId, 1> next_{};  // The decode row.
   std::uint32_t seed_ = 0;
 

@@ -57,6 +57,7 @@ struct SeatStatus {
   Tokens prompt, prompt_processed, prompt_cached;
   Tokens predicted, remaining;  // remaining -1: no limit.
   std::int32_t swaps = 0, recomputes = 0;
+  bool has_new_line = false;  // In its text so far.
 };
 
 struct ParkedStatus {
@@ -66,6 +67,7 @@ struct ParkedStatus {
   bool is_swapped = false;  // The last park kept its bytes.
   bool is_held = false;     // By an operator.
   bool is_queued = false;   // It was never in the pool: held while it waited.
+  bool has_new_line = false;
 };
 
 struct Status {

@@ -82,6 +82,7 @@ Section section_of(const Row& row) {
       return Section::sampling;
     case Group::chat:
     case Group::server:
+    case Group::security:
       return Section::example_specific;
     default:
       return Section::common;

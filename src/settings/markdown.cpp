@@ -24,7 +24,7 @@ its environment variable, then from the command line; the later one counts.
   twin exists, `LLAMA_ARG_NO_X`, set to anything, turns `LLAMA_ARG_X` off.
 * An empty variable counts as not set.
 * Of a flag given twice the last one counts, with a warning; so does the last one of
-  `--chat-template` and `--chat-template-file`.
+  `--chat-template` and `--chat-template-file`. Uses of `--host` and of `--api-key` add up.
 * An unknown flag, a bad value, a missing value or a setting that is not supported yet ends the
   program with one line that says what is wrong and the mend. An unknown `LLAMA_ARG_*` variable is a
   warning.
@@ -55,6 +55,7 @@ constexpr Chapter chapters[] = {{Group::general, "General"},
                                 {Group::sampling, "Sampling defaults"},
                                 {Group::chat, "Chat"},
                                 {Group::server, "Server"},
+                                {Group::security, "Keys, TLS, CORS"},
                                 {Group::limits, "Limits"},
                                 {Group::logging, "Logging"},
                                 {Group::preemption, "Preemption and pages"},
@@ -64,7 +65,6 @@ constexpr Chapter chapters[] = {{Group::general, "General"},
                                 {Group::adapters, "Adapters"},
                                 {Group::media, "Images, sound, video"},
                                 {Group::embedding, "Embeddings and ranking"},
-                                {Group::security, "Keys, TLS, CORS"},
                                 {Group::interface, "Web interface and tools"},
                                 {Group::router, "Router"},
                                 {Group::speculation, "Speculation"}};

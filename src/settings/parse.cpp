@@ -74,8 +74,9 @@ std::optional<SettingsFault> support_fault(const Row& row, std::string_view name
 
 SettingsFault bad_value(const Row& row, std::string_view name, std::string_view where,
                         std::string_view text) {
+  const std::string shown = row.secret ? "(hidden)" : fmt::format("\"{}\"", printable(text));
   return {FaultKind::bad_value, std::string(name),
-          fmt::format("{} cannot be \"{}\": give {}", where, printable(text), allowed_text(row))};
+          fmt::format("{} cannot be {}: give {}", where, shown, allowed_text(row))};
 }
 
 std::string variable_words(const Row& row, std::string_view variable) {
@@ -118,7 +119,7 @@ class Reader {
         set_flag(*use.row, false, settings_);
         return std::nullopt;
       }
-      if (!used_.insert(&owner(*use.row)).second && !use.row->accumulates) {
+      if (!used_.insert(&owner(*use.row)).second && !use.row->accumulates && !use.row->joins) {
         warn(
             fmt::format("{} is given more than once; the last one counts", title(owner(*use.row))));
       }
@@ -153,7 +154,10 @@ class Reader {
   }
 
   static std::string wanted(const Row& row) {
-    return row.support == Support::supported ? allowed_text(row) : std::string(row.placeholder);
+    const bool any_text =
+        std::holds_alternative<Member<std::string>>(row.target) && row.choices.empty();
+    const bool named = row.support != Support::supported || any_text;
+    return named ? std::string(row.placeholder) : allowed_text(row);
   }
 
   // "--name=value" as well as "--name"; '_' in a long name stands for '-', as in llama-server.
@@ -250,7 +254,10 @@ class Reader {
       return std::nullopt;
     }
     if (row.accumulates && is_first) clear_list(row, settings_);
-    if (set_value(row, *use.value, settings_)) return std::nullopt;
+    std::string text;
+    if (row.joins && !is_first) text = value_text(row, settings_) + row.separator;
+    text += *use.value;
+    if (set_value(row, text, settings_)) return std::nullopt;
     return bad_value(row, use.name, use.name, *use.value);
   }
 

@@ -15,8 +15,8 @@ namespace {
 std::optional<std::string> value_fault(const Settings& settings) {
   for (const Row* row : table()) {
     if (!row->alias_of.empty() || is_allowed(*row, settings)) continue;
-    return fmt::format("{} cannot be \"{}\": give {}", title(*row), value_text(*row, settings),
-                       allowed_text(*row));
+    const std::string value = row->secret ? "(hidden)" : value_text(*row, settings);
+    return fmt::format("{} cannot be \"{}\": give {}", title(*row), value, allowed_text(*row));
   }
   return std::nullopt;
 }

@@ -122,6 +122,7 @@ struct ServerSettings {
   std::int64_t timeout_s = 3600;
   std::int64_t sse_ping_interval_s = 30;  // Below 1: none.
   std::string keepalive = "comment";      // comment, chunk: what a silent stream gets.
+  bool reuse_port = false;
   bool metrics = false;
   bool props = false;
   bool slots = true;
@@ -137,6 +138,18 @@ struct PageSettings {
   std::int64_t disk_bytes = -1;  // -1: as far as the disk reaches.
   std::int64_t ttl_s = -1;       // -1: for ever.
   std::int64_t bytes_per_hour = -1;
+};
+
+// Who may use the server, and what others learn of the traffic.
+struct SecuritySettings {
+  std::vector<std::string> api_keys;  // Empty, and no file: everybody may.
+  std::string api_key_file;           // Read by the caller.
+  std::string ssl_key_file;           // Read by the caller; so is the other one. Both or none.
+  std::string ssl_cert_file;
+  std::vector<std::string> cors_origins = {"*"};  // "localhost" stands for all of this machine.
+  std::string cors_methods = "GET, POST, DELETE, OPTIONS";
+  std::string cors_headers = "*";
+  bool cors_credentials = true;
 };
 
 // Reaching one of these is a named answer to the client, never a queue that grows.
@@ -155,6 +168,9 @@ struct LogSettings {
   std::string file;  // Empty: standard error.
   std::int64_t verbosity = 3;
   bool timestamps = true;
+  bool prefix = true;           // The level.
+  std::string colors = "auto";  // on, off, auto.
+  bool jsonl = false;
 };
 // Steps of LogSettings::verbosity, as llama-server numbers them; above `debug` nothing is added.
 inline constexpr std::int64_t verbosity_error = 1;
@@ -179,6 +195,7 @@ struct Settings {
   ChatSettings chat;
   ServerSettings server;
   PageSettings pages;
+  SecuritySettings security;
   LimitSettings limits;
   LogSettings log;
   Invocation invocation;

@@ -19,7 +19,7 @@ void add_name(Index& index, std::string_view name, NamedRow row) {
 Index make_index() {
   Index index;
   for (const std::span<const Row> part :
-       {engine_rows(), sampling_rows(), server_rows(), unsupported_rows()}) {
+       {engine_rows(), sampling_rows(), server_rows(), security_rows(), unsupported_rows()}) {
     for (const Row& row : part) {
       index.rows.push_back(&row);
       for (const std::string_view name : row.names) add_name(index, name, {&row, false});

@@ -31,6 +31,7 @@ enum class Group : std::uint8_t {
   sampling,
   chat,
   server,
+  security,
   limits,
   // Chapters that hold only what is not supported yet.
   preemption,
@@ -40,7 +41,6 @@ enum class Group : std::uint8_t {
   adapters,
   media,
   embedding,
-  security,
   interface,
   router,
   speculation,
@@ -133,6 +133,8 @@ struct Row {
   std::span<const Synonym> synonyms = {};
   char separator = '\0';           // Between the items of a list; '\0': each letter is one item.
   bool accumulates = false;        // A list that takes one item at each use.
+  bool joins = false;              // A list with a separator that grows with each use.
+  bool secret = false;             // No message and no listing shows the value.
   std::string_view on_text = {};   // What a flag writes into a member that is no bool ...
   std::string_view off_text = {};  // ... and what its twin writes.
   std::string_view alias_of = {};  // The name of the setting that this is another way to write.
@@ -162,6 +164,7 @@ std::string off_variable(const Row& row);
 std::span<const Row> engine_rows();
 std::span<const Row> sampling_rows();
 std::span<const Row> server_rows();
+std::span<const Row> security_rows();
 std::span<const Row> unsupported_rows();
 
 }  // namespace fermata::settings

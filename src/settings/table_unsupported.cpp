@@ -90,10 +90,6 @@ constexpr Row rows[] = {
            "LLAMA_ARG_CONT_BATCHING", "admit and finish requests while others run"),
 
     value(Group::logging, {"--log-prompts-dir"}, "PATH", ""),
-    value(Group::logging, {"--log-colors"}, "[on|off|auto]", "LLAMA_ARG_LOG_COLORS", "auto"),
-    always(Group::logging, {"--log-prefix"}, {"--no-log-prefix"}, "LLAMA_ARG_LOG_PREFIX",
-           "begin each line of the log with its level"),
-    flag(Group::logging, {"--log-jsonl"}, ""),
 
     flag(Group::sampling, {"-bs", "--backend-sampling"}, "LLAMA_ARG_BACKEND_SAMPLING"),
 
@@ -110,7 +106,6 @@ constexpr Row rows[] = {
          "LLAMA_ARG_PREFILL_ASSISTANT", ""),
 
     value(Group::server, {"--tags"}, "STRING", "LLAMA_ARG_TAGS"),
-    flag(Group::server, {"--reuse-port"}, "LLAMA_ARG_REUSE_PORT"),
     value(Group::server, {"--slot-save-path"}, "PATH", ""),
     value(Group::server, {"-sps", "--slot-prompt-similarity"}, "SIMILARITY", ""),
     value(Group::server, {"--sleep-idle-seconds"}, "SECONDS", "", "-1"),
@@ -198,16 +193,6 @@ constexpr Row rows[] = {
     value(Group::embedding, {"--embd-normalize"}, "N", ""),
     flag(Group::embedding, {"--embedding", "--embeddings"}, "LLAMA_ARG_EMBEDDINGS"),
     flag(Group::embedding, {"--rerank", "--reranking"}, "LLAMA_ARG_RERANKING"),
-
-    value(Group::security, {"--cors-origins"}, "ORIGINS", "LLAMA_ARG_CORS_ORIGINS"),
-    value(Group::security, {"--cors-methods"}, "METHODS", "LLAMA_ARG_CORS_METHODS"),
-    value(Group::security, {"--cors-headers"}, "HEADERS", "LLAMA_ARG_CORS_HEADERS"),
-    twin(Group::security, {"--cors-credentials"}, {"--no-cors-credentials"},
-         "LLAMA_ARG_CORS_CREDENTIALS", ""),
-    value(Group::security, {"--api-key"}, "KEY", "LLAMA_API_KEY"),
-    value(Group::security, {"--api-key-file"}, "FNAME", "LLAMA_ARG_API_KEY_FILE"),
-    value(Group::security, {"--ssl-key-file"}, "FNAME", "LLAMA_ARG_SSL_KEY_FILE"),
-    value(Group::security, {"--ssl-cert-file"}, "FNAME", "LLAMA_ARG_SSL_CERT_FILE"),
 
     value(Group::interface, {"--path"}, "PATH", "LLAMA_ARG_STATIC_PATH"),
     value(Group::interface, {"--ui-config", "--webui-config"}, "JSON", "LLAMA_ARG_UI_CONFIG"),

@@ -284,6 +284,7 @@ std::vector<SettingValue> list_values(const Settings& settings) {
     if (!has_value || !row->alias_of.empty() || row->group == Group::general) continue;
     std::string value = value_text(*row, settings);
     const bool is_default = value == value_text(*row, defaults);
+    if (row->secret && !value.empty()) value = "set";
     std::string_view name = title(*row);
     name.remove_prefix(name.find_first_not_of('-'));
     out.push_back({name, std::move(value), is_default, row->change});

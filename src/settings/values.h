@@ -40,7 +40,7 @@ std::string allowed_text(const Row& row);
 // One line of the listing for /props.
 struct SettingValue {
   std::string_view name;  // "ctx-size"
-  std::string value;      // As value_text().
+  std::string value;      // As value_text(); of a secret, whether there is one: "set" or "".
   bool is_default = true;
   Change change = Change::start;
 };

@@ -1,5 +1,6 @@
 """Starts real servers for tests and talks to them."""
 
+import http.client
 import json
 import os
 import re
@@ -43,13 +44,16 @@ class Server:
         self._reader.start()
         assert self.process.stdout is not None
         first = self.process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)", first)
+        found = re.search(r"(https?)://127\.0\.0\.1:(\d+)", first)
         if found is None:
             self.process.wait(PATIENCE_S)
             self._reader.join(PATIENCE_S)
             raise RuntimeError(f"the server did not start: {first!r} {''.join(self.errors)!r}")
-        self.port = int(found.group(1))
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.port = int(found.group(2))
+        self.url = f"{found.group(1)}://127.0.0.1:{self.port}"
+        # What every request carries, and the certificate that it trusts.
+        self.headers: dict[str, str] = {}
+        self.verify: str | bool = True
 
     def _read_errors(self) -> None:
         assert self.process.stderr is not None
@@ -57,10 +61,15 @@ class Server:
             self.errors.append(line)
 
     def get(self, path: str, **kwargs: Any) -> requests.Response:
-        return requests.get(self.url + path, timeout=PATIENCE_S, **kwargs)
+        return self.ask("GET", path, **kwargs)
 
     def post(self, path: str, body: Any, **kwargs: Any) -> requests.Response:
-        return requests.post(self.url + path, json=body, timeout=PATIENCE_S, **kwargs)
+        return self.ask("POST", path, json=body, **kwargs)
+
+    def ask(self, method: str, path: str, **kwargs: Any) -> requests.Response:
+        headers = self.headers | kwargs.pop("headers", {})
+        return requests.request(method, self.url + path, headers=headers, verify=self.verify,
+                                timeout=PATIENCE_S, **kwargs)
 
     def complete(self, **body: Any) -> dict[str, Any]:
         """A native completion that must succeed."""
@@ -76,8 +85,7 @@ class Server:
 
     def stream(self, path: str, body: Any) -> Iterator[Any]:
         """The JSON events of a stream, strictly parsed; "[DONE]" comes as that string."""
-        with requests.post(self.url + path, json=body | {"stream": True}, stream=True,
-                           timeout=PATIENCE_S) as answer:
+        with self.post(path, body | {"stream": True}, stream=True) as answer:
             assert answer.status_code == 200, answer.text
             assert answer.headers["Content-Type"] == "text/event-stream"
             yield from parse_sse(answer.iter_content(chunk_size=None))
@@ -131,6 +139,22 @@ def chat_text(events: Iterator[Any]) -> str:
     """The content of a streamed chat, put together."""
     return "".join(choice["delta"].get("content") or ""
                    for event in events if event != "[DONE]" for choice in event["choices"])
+
+
+def run(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs the program to its end."""
+    return subprocess.run([BINARY, *args], capture_output=True, text=True, timeout=PATIENCE_S,
+                          env=os.environ | (env or {}), check=False)
+
+
+def raw_ask(server: Server, request: bytes) -> http.client.HTTPResponse:
+    """Sends exactly these bytes; the first answer, its body unread."""
+    sock = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
+    sock.sendall(request)
+    answer = http.client.HTTPResponse(sock)
+    answer.begin()
+    sock.close()
+    return answer
 
 
 def raw_post(server: Server, path: str, body: Any) -> socket.socket:

@@ -2,7 +2,7 @@
 
 import re
 
-from server import ROOT, Server, wait_until
+from server import ROOT, Server, force, wait_until
 
 METRICS = ROOT / "docs" / "metrics.md"
 
@@ -93,6 +93,60 @@ def test_metrics_count_what_was_done(start) -> None:
     assert after["llamacpp:predicted_tokens_seconds"] > 0
     assert after["llamacpp:requests_processing"] == after["llamacpp:requests_deferred"] == 0
     assert parse_metrics(server.get("/metrics").text)["llamacpp:predicted_tokens_seconds"] == 0
+
+
+def test_metrics_have_the_names_and_types_of_llama_server(start) -> None:
+    text = start("--metrics").get("/metrics").text
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    helps = dict(re.findall(r"^# HELP (\S+) (.+)$", text, re.MULTILINE))
+    assert set(types) == set(helps)
+    for name in ("prompt_tokens_total", "prompt_seconds_total", "tokens_predicted_total",
+                 "tokens_predicted_seconds_total", "n_tokens_max", "n_decode_total",
+                 "prompt_tokens_cached_total", "spec_decode_num_draft_tokens_total",
+                 "spec_decode_num_accepted_tokens_total", "spec_decode_num_drafts_total"):
+        assert types[f"llamacpp:{name}"] == "counter"
+    for name in ("prompt_tokens_seconds", "predicted_tokens_seconds", "requests_processing",
+                 "requests_deferred", "n_busy_slots_per_decode"):
+        assert types[f"llamacpp:{name}"] == "gauge"
+    assert "nan" not in text.lower() and "inf\n" not in text.lower()
+
+
+def test_replies_have_the_fields_of_llama_server(server: Server) -> None:
+    props = server.get("/props").json()
+    assert set(props) >= {
+        "default_generation_settings", "total_slots", "model_alias", "model_ftype", "model_path",
+        "modalities", "media_marker", "endpoint_slots", "endpoint_props", "endpoint_metrics", "ui",
+        "ui_settings", "chat_template", "chat_template_caps", "bos_token", "eos_token",
+        "build_info", "is_sleeping", "cors_proxy_enabled"}
+    assert set(props["default_generation_settings"]) >= {"params", "n_ctx"}
+    assert set(props["modalities"]) == {"vision", "video", "audio"}
+    models = server.get("/v1/models").json()
+    assert set(models["data"][0]) >= {"id", "aliases", "tags", "object", "created", "owned_by",
+                                      "architecture", "meta"}
+    assert set(models["data"][0]["meta"]) >= {"vocab_type", "n_vocab", "n_ctx", "n_ctx_train",
+                                              "n_embd", "n_params", "size", "ftype"}
+    assert set(models["models"][0]) >= {"name", "model", "modified_at", "size", "digest", "type",
+                                        "description", "tags", "capabilities", "parameters",
+                                        "details"}
+    server.complete(prompt="x", n_predict=2, id_slot=0)
+    slot = server.slots()[0]
+    assert set(slot) >= {"id", "id_task", "n_ctx", "speculative", "is_processing", "params",
+                         "next_token", "n_prompt_tokens", "n_prompt_tokens_processed",
+                         "n_prompt_tokens_cache", "is_preempted", "n_preempt", "n_recompute",
+                         "preempt_mode"}
+    assert set(slot["next_token"][0]) == {"has_next_token", "has_new_line", "n_remain",
+                                          "n_decoded"}
+
+
+def test_slots_tell_of_a_new_line(server: Server) -> None:
+    for text, shown in (("one line " * 2000, False), ("a\n" + "more " * 2000, True)):
+        events = server.stream("/completion", {"prompt": "x", "grammar": force(text), "id_slot": 1,
+                                               "n_predict": 3000})
+        for _ in range(8):
+            next(events)
+        assert server.slots()[1]["next_token"][0]["has_new_line"] == shown
+        events.close()
+        server.check_clean()
 
 
 def test_every_metric_is_documented(start) -> None:

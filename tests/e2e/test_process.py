@@ -3,19 +3,13 @@
 import os
 import signal
 import socket
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import requests
 
-from server import BINARY, PATIENCE_S, TINY, Server, raw_post, wait_until
-
-
-def run(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([BINARY, *args], capture_output=True, text=True, timeout=PATIENCE_S,
-                          env=os.environ | (env or {}), check=False)
+from server import PATIENCE_S, TINY, Server, raw_post, run, wait_until
 
 
 @pytest.mark.parametrize(("args", "code", "words"), [
@@ -126,6 +120,16 @@ def test_the_grace_has_an_end(start: Callable[..., Server]) -> None:
     server = start("-c", "8192", "--shutdown-timeout", "1")
     sock = raw_post(server, "/completion", {"prompt": "x", "n_predict": -1, "ignore_eos": True})
     wait_until(lambda: not server.is_idle(), "the request to run")
+    assert server.stop() == 0
+    assert b"503" in sock.recv(100)
+    sock.close()
+
+
+def test_a_long_prompt_does_not_hold_up_a_stop(start: Callable[..., Server]) -> None:
+    # K3: shutdown waited for a minutes-long batch.
+    server = start("-c", "8192", "-b", "8", "-ub", "8", "--shutdown-timeout", "0")
+    sock = raw_post(server, "/completion", {"prompt": [50] * 8000, "n_predict": 1})
+    wait_until(lambda: not server.is_idle(), "the prompt to begin")
     assert server.stop() == 0
     assert b"503" in sock.recv(100)
     sock.close()

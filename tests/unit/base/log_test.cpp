@@ -46,6 +46,21 @@ TEST_F(Log, WritesEachLineOnceInOrder) {
   EXPECT_EQ(written(), "E first 1\nW second two\nI third\nD fourth\n");
 }
 
+TEST_F(Log, LinesCanBeBare) {
+  ASSERT_TRUE(start_logging({.file = file_, .timestamps = false, .prefix = false}));
+  log_warn("only the words");
+  EXPECT_EQ(written(), "only the words\n");
+}
+
+TEST_F(Log, JsonLinesAreWholeWhateverIsInThem) {
+  ASSERT_TRUE(start_logging({.file = file_, .jsonl = true, .colors = LogColors::on}));
+  log_warn("a \"quoted\" \\ line\nand {}", "\x1b[1m\xC3\xA4\xFF");
+  const std::string line = written();
+  EXPECT_TRUE(line.starts_with(R"({"time":")")) << line;
+  const std::string rest = R"(","level":"warning","message":"a \"quoted\" \\ line?and ?[1m???"})";
+  EXPECT_TRUE(line.ends_with(rest + "\n")) << line;
+}
+
 TEST_F(Log, LevelHidesWhatIsBelowIt) {
   start(LogLevel::warn);
   EXPECT_TRUE(log_enabled(LogLevel::error));

@@ -125,8 +125,8 @@ TEST_P(Disconnects, InTheWorkerQueue) {
 
 TEST_P(Disconnects, InTheMiddleOfARequest) {
   for (const std::string part :
-       {"", "GET /cheap HT", "POST /echo HTTP/1.1\r\nContent-Length: 9\r\n",
-        "POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf"}) {
+       {"", "GET /cheap HT", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n",
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"}) {
     RawClient client(port());
     client.send(part);
     leave(client);
@@ -202,7 +202,7 @@ TEST_F(Storm, RandomConnectsAndAbortsLeaveNothing) {
         script->push_text(std::string(static_cast<std::size_t>(random.between(1, 500'000)), 's'));
       }
       if (headed && random.chance(30)) client.read_head();
-      if (random.chance(20)) client.send("GET /cheap HTTP/1.1\r\n");
+      if (random.chance(20)) client.send("GET /cheap HTTP/1.1\r\nHost: x\r\n");
     }
     random.chance(50) ? client.reset() : client.close();
   }

@@ -27,7 +27,9 @@ class Limits : public HttpTest {
 TEST_F(Limits, AHugeContentLengthIsRefusedBeforeTheBodyIsRead) {
   listen();
   RawClient client(port());
-  client.send("POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2147483648\r\n\r\n");
+  client.send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
+      "2147483648\r\n\r\n");
   const RawAnswer answer = client.read_answer();
   expect_error(answer, 413, "invalid_request_error");
   EXPECT_EQ(answer.headers.at("connection"), "close");
@@ -50,7 +52,7 @@ TEST_F(Limits, AChunkedBodyHasTheSameLimit) {
   options.body_max = Bytes(1000);
   listen();
   RawClient client(port());
-  client.send("POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n200\r\n");
+  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n200\r\n");
   client.send(std::string(512, 'x') + "\r\n200\r\n");
   expect_error(client.read_answer(), 413, "invalid_request_error");
   EXPECT_TRUE(client.at_end());
@@ -60,7 +62,7 @@ TEST_F(Limits, HeadersTooLarge) {
   options.header_max = Bytes(1024);
   listen();
   RawClient client(port());
-  client.send("GET /cheap HTTP/1.1\r\n");
+  client.send("GET /cheap HTTP/1.1\r\nHost: x\r\n");
   for (int i = 0; i < 100; ++i) client.send("X-Header-" + std::to_string(i) + ": value\r\n");
   expect_error(client.read_answer(), 431, "invalid_request_error");
   EXPECT_TRUE(client.at_end());
@@ -69,9 +71,9 @@ TEST_F(Limits, HeadersTooLarge) {
 TEST_F(Limits, MalformedRequestsAreNamedAndEndTheConnection) {
   listen();
   for (const std::string text :
-       {"\x16\x03\x01\r\n\r\n", "NONSENSE\r\n\r\n", "GET /%zz HTTP/1.1\r\n\r\n",
-        "GET / HTTP/1.1\r\nbroken header\r\n\r\n",
-        "POST / HTTP/1.1\r\nContent-Length: twelve\r\n\r\n"}) {
+       {"\x16\x03\x01\r\n\r\n", "NONSENSE\r\n\r\n", "GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nbroken header\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: twelve\r\n\r\n"}) {
     RawClient client(port());
     client.send(text);
     expect_error(client.read_answer(), 400, "invalid_request_error");
@@ -83,7 +85,7 @@ TEST_F(Limits, MalformedRequestsAreNamedAndEndTheConnection) {
 TEST_F(Limits, AHeadThatNeverEndsIsTimedOutHoweverItTrickles) {
   listen();
   RawClient client(port());
-  client.send("GET /cheap HTTP/1.1\r\n");
+  client.send("GET /cheap HTTP/1.1\r\nHost: x\r\n");
   int lines = 0;
   ASSERT_TRUE(pass_time_until([&] {
     // One more line per second does not help; too many would be another fault.
@@ -96,7 +98,7 @@ TEST_F(Limits, AHeadThatNeverEndsIsTimedOutHoweverItTrickles) {
 TEST_F(Limits, ABodyThatNeverEndsIsTimedOutHoweverItTrickles) {
   listen();
   RawClient client(port());
-  client.send("POST /echo HTTP/1.1\r\nContent-Length: 100000\r\n\r\nonly this");
+  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nonly this");
   ASSERT_TRUE(pass_time_until([&] {
     client.send(".");  // One more byte per second does not help.
     return stats().answers[3].value() == 1;
@@ -110,7 +112,7 @@ TEST_F(Limits, ASlowBodyThatMakesProgressIsNot) {
   listen();
   RawClient client(port());
   const std::string part(20'000, 'p');
-  client.send("POST /echo HTTP/1.1\r\nContent-Length: 200000\r\n\r\n");
+  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n");
   for (std::size_t sent = part.size(); sent <= 200'000; sent += part.size()) {
     clock.advance(second * 500);  // Ten parts: beyond one timeout in all.
     client.send(part);

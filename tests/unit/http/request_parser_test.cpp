@@ -51,11 +51,37 @@ int refusal_of(std::string_view text, const RequestLimits& limits = large) {
   return at_once;
 }
 
+TEST(RequestParser, HttpOneOneNeedsOneHost) {
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"), 400);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.1\r\nHost:\r\n\r\n"), 0);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.0\r\n\r\n"), 0);
+  EXPECT_EQ(refusal_of("GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
+}
+
+TEST(RequestParser, WhatCannotBeHonouredIsRefused) {
+  const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n";
+  EXPECT_EQ(refusal_of(head + "Expect: the-unexpected\r\n\r\n"), 417);
+  EXPECT_EQ(refusal_of(head + "Expect: 100-continue\r\nExpect: more\r\n\r\n"), 417);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.0\r\nContent-Length: 0\r\nExpect: x\r\n\r\n"), 0);
+  EXPECT_EQ(refusal_of(head + "Content-Encoding: gzip\r\n\r\n"), 415);
+  EXPECT_EQ(refusal_of(head + "Content-Encoding: Identity\r\n\r\nx"), 0);
+}
+
+TEST(RequestParser, AFaultLeavesWhatWasUnderstood) {
+  RequestParser parser(small);
+  parser.feed("POST /a?b HTTP/1.1\r\nHost: x\r\nOrigin: http://o\r\nContent-Length: 99\r\n\r\n");
+  ASSERT_TRUE(parser.fault());
+  EXPECT_EQ(parser.inquiry().method, api::Method::post);
+  EXPECT_EQ(parser.inquiry().path, "/a");
+  EXPECT_EQ(api::header(parser.inquiry(), "origin"), "http://o");
+}
+
 TEST(RequestParser, ReadsAWholeRequestAndLeavesTheNext) {
   const std::string first =
       "POST /v1/x%20y?q=1 HTTP/1.1\r\nHost: h\r\nX-Key: A b\r\n"
       "Content-Length: 4\r\n\r\nbody";
-  const Parsed parsed = parse_at_once(first + "GET / HTTP/1.1\r\n\r\n");
+  const Parsed parsed = parse_at_once(first + "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   ASSERT_TRUE(parsed.complete);
   EXPECT_EQ(parsed.taken, first.size());
   EXPECT_EQ(parsed.inquiry.method, api::Method::post);
@@ -68,7 +94,7 @@ TEST(RequestParser, ReadsAWholeRequestAndLeavesTheNext) {
 
 TEST(RequestParser, JoinsChunksAndIgnoresTrailers) {
   const std::string text =
-      "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
       "3;ext=1\r\nabc\r\n2\r\nde\r\n0\r\nX-Late: 1\r\n\r\n";
   for (const Parsed& parsed : {parse_at_once(text), parse_bytewise(text)}) {
     ASSERT_TRUE(parsed.complete);
@@ -94,32 +120,37 @@ TEST(RequestParser, HowTheBytesAreCutDoesNotMatter) {
 }
 
 TEST(RequestParser, KnowsWhetherTheConnectionStays) {
-  EXPECT_TRUE(parse_at_once("GET / HTTP/1.1\r\n\r\n").keep_alive);
-  EXPECT_FALSE(parse_at_once("GET / HTTP/1.1\r\nConnection: close\r\n\r\n").keep_alive);
+  EXPECT_TRUE(parse_at_once("GET / HTTP/1.1\r\nHost: x\r\n\r\n").keep_alive);
+  EXPECT_FALSE(parse_at_once("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").keep_alive);
   EXPECT_FALSE(parse_at_once("GET / HTTP/1.0\r\n\r\n").keep_alive);
   EXPECT_TRUE(parse_at_once("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").keep_alive);
 }
 
 TEST(RequestParser, MethodsOutsideTheListAreOther) {
-  EXPECT_EQ(parse_at_once("PATCH / HTTP/1.1\r\n\r\n").inquiry.method, api::Method::other);
-  EXPECT_EQ(parse_at_once("BREW / HTTP/1.1\r\n\r\n").inquiry.method, api::Method::other);
-  EXPECT_EQ(parse_at_once("OPTIONS * HTTP/1.1\r\n\r\n").inquiry.method, api::Method::options);
+  EXPECT_EQ(parse_at_once("PATCH / HTTP/1.1\r\nHost: x\r\n\r\n").inquiry.method,
+            api::Method::other);
+  EXPECT_EQ(parse_at_once("BREW / HTTP/1.1\r\nHost: x\r\n\r\n").inquiry.method, api::Method::other);
+  EXPECT_EQ(parse_at_once("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n").inquiry.method,
+            api::Method::options);
 }
 
 TEST(RequestParser, RefusesMalformedRequests) {
   for (const char* text : {
-           "\x16\x03\x01\x02 not plain\r\n\r\n",             // TLS to a plain port
-           "GET /\r\n\r\n",                                  // no version
-           "GET health HTTP/1.1\r\n\r\n",                    // no path
-           "GET /%zz HTTP/1.1\r\n\r\n",                      // broken code
-           "GET / HTTP/1.1\r\nno colon\r\n\r\n",             // broken header
-           "GET / HTTP/1.1\r\nName : space\r\n\r\n",         // smuggling
-           "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",   // no number
-           "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",  // negative
-           "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",  // two answers
-           "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-           "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
-           "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n\r\n",  // no size
+           "\x16\x03\x01\x02 not plain\r\n\r\n",                        // TLS to a plain port
+           "GET /\r\n\r\n",                                             // no version
+           "GET health HTTP/1.1\r\nHost: x\r\n\r\n",                    // no path
+           "GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",                      // broken code
+           "GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n",             // broken header
+           "GET / HTTP/1.1\r\nHost: x\r\nName : space\r\n\r\n",         // smuggling
+           "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",   // no number
+           "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",  // negative
+           "POST / HTTP/1.1\r\nHost: x\r\n"
+           "Content-Length: 1\r\nContent-Length: 2\r\n\r\n",  // two answers
+           "POST / HTTP/1.1\r\nHost: x\r\n"
+           "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+           "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
+           "POST / HTTP/1.1\r\nHost: x\r\n"
+           "Transfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n\r\n",  // no size
        }) {
     EXPECT_EQ(refusal_of(text), 400) << text;
   }
@@ -127,37 +158,42 @@ TEST(RequestParser, RefusesMalformedRequests) {
 
 TEST(RequestParser, RefusesWhatItDoesNotSpeak) {
   EXPECT_EQ(refusal_of("PRI * HTTP/2.0\r\n\r\n"), 505);
-  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n"), 501);
-  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nTransfer-Encoding: chunked, gzip\r\n\r\n"), 501);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"), 501);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, gzip\r\n\r\n"),
+            501);
 }
 
 TEST(RequestParser, HeadersHaveOneLimitInWholeHoweverTheyCome) {
-  std::string text = "GET / HTTP/1.1\r\n";
+  std::string text = "GET / HTTP/1.1\r\nHost: x\r\n";
   while (text.size() < 300) text += "X-Header: value\r\n";
   EXPECT_EQ(refusal_of(text + "\r\n", small), 431);
-  EXPECT_EQ(refusal_of("GET /" + std::string(300, 'a') + " HTTP/1.1\r\n\r\n", small), 431);
-  const std::string fits = "GET / HTTP/1.1\r\nX: " + std::string(200, 'v') + "\r\n\r\n";
+  EXPECT_EQ(refusal_of("GET /" + std::string(300, 'a') + " HTTP/1.1\r\nHost: x\r\n\r\n", small),
+            431);
+  const std::string fits = "GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(200, 'v') + "\r\n\r\n";
   EXPECT_EQ(refusal_of(fits, small), 0);
 }
 
 TEST(RequestParser, BodiesHaveALimitThatAnAnnouncementReachesToo) {
-  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nContent-Length: 64\r\n\r\n", small), 0);
-  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nContent-Length: 65\r\n\r\n", small), 413);
-  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\n"), 413);
-  const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 64\r\n\r\n", small), 0);
+  EXPECT_EQ(refusal_of("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 65\r\n\r\n", small), 413);
+  EXPECT_EQ(
+      refusal_of("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551615\r\n\r\n"),
+      413);
+  const std::string chunked = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
   const std::string chunk = "20\r\n" + std::string(32, 'x') + "\r\n";
   EXPECT_EQ(refusal_of(chunked + chunk + chunk, small), 0);
   EXPECT_EQ(refusal_of(chunked + chunk + chunk + "1\r\n", small), 413);
 }
 
 TEST(RequestParser, ChunkLinesAndTrailersAreBounded) {
-  const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string chunked = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
   EXPECT_EQ(refusal_of(chunked + "1;" + std::string(600, 'x'), small), 400);
   EXPECT_EQ(refusal_of(chunked + "0\r\nT: " + std::string(600, 'x'), small), 400);
 }
 
 TEST(RequestParser, AsksForTheBodyOnlyWhileNothingOfItHasCome) {
-  const std::string head = "POST / HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n";
+  const std::string head =
+      "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n";
   RequestParser waiting(large);
   waiting.feed(head);
   EXPECT_TRUE(waiting.awaits_continue());
@@ -170,10 +206,11 @@ TEST(RequestParser, NoBytesBreakIt) {
   rc::check([] {
     // Pieces of real requests in wild order reach deeper than noise does.
     const auto piece = rc::gen::oneOf(
-        rc::gen::element<std::string>(
-            "GET / HTTP/1.1\r\n", "POST /a?b HTTP/1.0\r\n", "Transfer-Encoding: chunked\r\n",
-            "Content-Length: 5\r\n", "Connection: close, x\r\n", "Expect: 100-continue\r\n", "\r\n",
-            "5\r\nabcde\r\n", "0\r\n", "ffffffffffffffff\r\n", " folded\r\n", ":", "\r", "\n"),
+        rc::gen::element<std::string>("GET / HTTP/1.1\r\nHost: x\r\n", "POST /a?b HTTP/1.0\r\n",
+                                      "Transfer-Encoding: chunked\r\n", "Content-Length: 5\r\n",
+                                      "Connection: close, x\r\n", "Expect: 100-continue\r\n",
+                                      "\r\n", "5\r\nabcde\r\n", "0\r\n", "ffffffffffffffff\r\n",
+                                      " folded\r\n", ":", "\r", "\n"),
         rc::gen::arbitrary<std::string>());
     std::string text;
     for (const std::string& part : *rc::gen::container<std::vector<std::string>>(piece))

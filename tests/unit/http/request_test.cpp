@@ -41,12 +41,28 @@ TEST_F(Requests, TheHeadNamesServerTypeAndLength) {
 TEST_F(Requests, EveryMethodReachesTheService) {
   listen();
   RawClient client(port());
-  for (const std::string method : {"GET", "POST", "PUT", "DELETE", "OPTIONS"}) {
+  for (const std::string method : {"GET", "POST", "PUT", "DELETE"}) {
     client.send(request_text(method, "/cheap/"));
     EXPECT_EQ(client.read_answer().body, method + " /cheap/|");
   }
   client.send(request_text("PROPFIND", "/cheap/"));
   EXPECT_EQ(client.read_answer().body, "other /cheap/|");
+}
+
+TEST_F(Requests, OptionsIsAnsweredBeforeTheService) {
+  options.api_prefix = "/prefix";
+  listen();
+  RawClient client(port());
+  for (const std::string target : {"/cheap/", "/prefix/scripted", "*"}) {
+    client.send(request_text("OPTIONS", target, "", "Origin: http://o\r\n"));
+    const RawAnswer answer = client.read_answer();
+    EXPECT_EQ(answer.status, 204);
+    EXPECT_EQ(answer.headers.at("access-control-allow-origin"), "http://o");
+    EXPECT_TRUE(answer.headers.contains("access-control-allow-methods"));
+  }
+  client.send(request_text("GET", "/prefix/cheap/"));
+  EXPECT_EQ(client.read_answer().headers.at("access-control-allow-origin"), "*");
+  EXPECT_EQ(service.begun(), 1);
 }
 
 TEST_F(Requests, HeadGetsTheHeadOnly) {
@@ -75,7 +91,7 @@ TEST_F(Requests, HeadOfAStreamEndsTheExchange) {
 TEST_F(Requests, AStatusWithoutBodyHasNone) {
   listen();
   RawClient client(port());
-  client.send(request_text("OPTIONS", "/scripted"));
+  client.send(request_text("DELETE", "/scripted"));
   service.next_script()->push(whole_answer(204, ""));
   const RawAnswer answer = client.read_answer();
   EXPECT_EQ(answer.status, 204);
@@ -170,7 +186,8 @@ TEST_F(Requests, Http10StreamsEndWithTheConnection) {
 TEST_F(Requests, ExpectContinueIsAnsweredBeforeTheBody) {
   listen();
   RawClient client(port());
-  client.send("POST /echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  client.send(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
   const RawAnswer go_on = client.read_head();
   EXPECT_EQ(go_on.status, 100);
   EXPECT_TRUE(go_on.headers.empty());
@@ -181,7 +198,7 @@ TEST_F(Requests, ExpectContinueIsAnsweredBeforeTheBody) {
 TEST_F(Requests, ChunkedBodiesArrive) {
   listen();
   RawClient client(port());
-  client.send("POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+  client.send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
   client.send("6\r\n world\r\n0\r\n\r\n");
   EXPECT_EQ(client.read_answer().body, "POST /echo|hello world");
 }

@@ -29,7 +29,7 @@ TEST_F(Stops, GracefulStopEndsIdleConnectionsAndFinishesAnswers) {
   waiting.send(request_text("POST", "/scripted", "whole"));
   const auto whole = service.next_script();
   RawClient half(port());
-  half.send("POST /echo HTTP/1.1\r\nContent-Length: 4\r\n\r\n");
+  half.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n");
   half.send("bo");
   ASSERT_TRUE(eventually([this] { return stats().connections_open.value() == 5; }));
 
@@ -71,13 +71,37 @@ TEST_F(Stops, GraceRunsOut) {
   server->wait_until_ended();
 }
 
+TEST_F(Stops, AClientThatReadsNothingDoesNotHoldAGracefulStop) {
+  listen();
+  RawClient blocked(port(), 4096);
+  blocked.send(request_text("POST", "/scripted", "{}"));
+  const auto flood = service.next_script();
+  flood->push(stream_head());
+  flood->push_text(std::string(32'000'000, 'f'));
+  ASSERT_TRUE(flood->wait_pulled(2));
+  RawClient working(port());
+  working.send(request_text("POST", "/scripted", "{}"));
+  const auto script = service.next_script();
+  server->stop_gracefully();
+  // While somebody else is still served nobody is cut.
+  clock.advance(second * 60);
+  ASSERT_TRUE(time_is_seen());
+  EXPECT_EQ(stats().exchanges_open.value(), 2);
+  script->push(whole_answer(200, "done"));
+  EXPECT_EQ(working.read_answer().body, "done");
+  working.close();
+  ASSERT_TRUE(pass_time_until([&] { return stats().exchanges_open.value() == 0; }));
+  EXPECT_TRUE(flood->wait_destroyed());
+  server->wait_until_ended();
+}
+
 TEST_F(Stops, ImmediateStopEndsEverythingInEveryPhase) {
   options.io_threads = 2;
   options.workers = 1;
   listen();
   RawClient idle(port());
   RawClient half(port());
-  half.send("POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\n");
+  half.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n");
   RawClient silent(port());
   silent.send(request_text("POST", "/scripted", "{}"));
   const auto script = service.next_script();
@@ -175,6 +199,16 @@ TEST_F(Stops, ABadPrefixIsOneLineWithTheMend) {
                                    "' is none: it starts with '/' and does not end with it; see "
                                    "--api-prefix");
   }
+}
+
+TEST_F(Stops, BadTlsFilesAreOneLineWithTheMend) {
+  options.ssl_cert_file = "/nowhere.crt";
+  options.ssl_key_file = "/nowhere.key";
+  const auto refused = Server::listen(options, service, clock);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error(),
+            "--ssl-cert-file: cannot read '/nowhere.crt': No such file or directory; give a PEM "
+            "file");
 }
 
 TEST_F(Stops, SeveralHostsShareOnePort) {

@@ -74,10 +74,7 @@ TEST(Environment, BadValueNamesTheVariable) {
             "number from 1 to 1000000");
 }
 
-// A key that protects nothing must not go unnoticed.
 TEST(Environment, UnsupportedVariablesAreFaults) {
-  EXPECT_EQ(fault_of({}, {{"LLAMA_API_KEY", "secret"}}),
-            "environment variable LLAMA_API_KEY (--api-key) is not supported yet");
   EXPECT_EQ(fault_of({}, {{"AIP_MODE", "PREDICTION"}}),
             "environment variable AIP_MODE is not supported yet");
   EXPECT_EQ(fault_of({}, {{"LLAMA_ARG_EMBEDDINGS", "1"}}),

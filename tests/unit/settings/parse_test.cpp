@@ -82,6 +82,30 @@ TEST(Parse, MissingValueAtTheEndAndBeforeTheNextFlag) {
   EXPECT_EQ(good({"--model=--port"}).model.path, "--port");
 }
 
+TEST(Parse, AMissingTextIsNamed) {
+  EXPECT_EQ(fault_of({"-m"}), "-m needs a value: give FNAME");
+  EXPECT_EQ(fault_of({"--api-key", "--port", "0"}),
+            "--api-key needs a value: give items separated by ','");
+}
+
+TEST(Parse, UsesOfAJoinedListAddUp) {
+  const Settings settings =
+      good({"--host", "127.0.0.1,::1", "--host", "a.sock", "--api-key", "k1", "--api-key=k2, k3"});
+  EXPECT_EQ(settings.server.hosts, (std::vector<std::string>{"127.0.0.1", "::1", "a.sock"}));
+  EXPECT_EQ(settings.security.api_keys, (std::vector<std::string>{"k1", "k2", "k3"}));
+  EXPECT_TRUE(settings.invocation.warnings.empty());
+  const Settings given = good({"--api-key", "k1"}, {{"LLAMA_API_KEY", "k2"}});
+  EXPECT_EQ(given.security.api_keys, (std::vector<std::string>{"k1"}));
+}
+
+TEST(Parse, NoMessageAndNoListingShowsASecret) {
+  EXPECT_EQ(fault_of({"--api-key", " , "}),
+            "--api-key cannot be (hidden): give items separated by ','");
+  for (const SettingValue& value : list_values(good({"--api-key", "good-key"}))) {
+    EXPECT_EQ(value.value.find("good-key"), std::string::npos) << value.name;
+  }
+}
+
 TEST(Parse, BadValueNamesRangeOrChoices) {
   EXPECT_EQ(fault_of({"-np", "0"}),
             "-np cannot be \"0\": give a whole number from 1 to 255, or -1");
