@@ -17,9 +17,10 @@ help:  ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
 	@echo "JOBS=N limits parallel compilation; LIBLLAMA=system takes an installed libllama."
 
-setup:  ## install what is missing: Debian packages and the prebuilt libllama
+setup:  ## install what is missing: Debian packages, the prebuilt libllama, clients for tests
 	@tools/setup/setup.sh test
 	@tools/setup/libllama.sh
+	@tools/setup/sdk.sh
 
 build:  ## build build/release/fermata
 	@tools/setup/setup.sh serve
