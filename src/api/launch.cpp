@@ -141,6 +141,7 @@ std::size_t read_choices(const Fields& fields, const Context& context) {
 GenerationOptions read_generation_options(const Fields& fields, const Context& context) {
   GenerationOptions out;
   out.stream = fields.boolean("stream", false);
+  static_cast<void>(wants_usage(fields));  // Checked where the flavour has no use for it, too.
   out.ping_interval_s = static_cast<int>(fields.integer(
       "sse_ping_interval", context.settings->server.sse_ping_interval_s, -1, 86'400));
   out.ping_chunks = context.settings->server.keepalive == "chunk";

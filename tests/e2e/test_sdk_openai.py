@@ -78,7 +78,7 @@ def test_several_prompts(results: Results) -> None:
 
 @pytest.mark.parametrize("case", ["abort", "signal"])
 def test_leaving_frees_the_slot(results: Results, server: Server, case: str) -> None:
-    # C1: a client that left was served to the end.
+    # D1: a client that left was served to the end.
     if case == "abort":
         assert results[case] == {"chunks": 5, "computed": 1}
     else:

@@ -57,25 +57,24 @@ export function noting(statuses, onStatus = () => {}) {
   };
 }
 
-// Occupies a server of one slot and a queue of one with two endless streams, until release().
+// Occupies a server of one slot and a queue of one with two streams, until release(). Nobody reads
+// them, and their events are large: soon the server has no more room for them and waits.
 export async function fillQueue() {
   const leave = new AbortController();
-  const endless = async () => {
-    const answer = await fetch(`${url}/completion`, {
-      method: 'POST',
-      body: JSON.stringify({ prompt: 'x', n_predict: -1, ignore_eos: true, stream: true }),
-      signal: leave.signal,
-    });
-    for await (const _ of answer.body);
-  };
-  const streams = [endless()];
+  const open = () => fetch(`${url}/completion`, {
+    method: 'POST',
+    body: JSON.stringify(
+      { prompt: 'x', n_predict: -1, ignore_eos: true, stream: true, n_probs: 100 }),
+    signal: leave.signal,
+  });
+  const streams = [open()];
   await until(async () => (await processing()) === 1);
-  streams.push(endless());
+  streams.push(open());
   await until(async () => (await waiting()) === 1);
-  const ended = Promise.allSettled(streams);
   return async () => {
     leave.abort();
-    await ended;
+    await Promise.allSettled(streams);
+    await until(async () => (await processing()) + (await waiting()) === 0);
   };
 }
 
