@@ -53,7 +53,7 @@ SAMPLING = {
 FIELDS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ("/completion", PLAIN, SAMPLING | {
         "n_predict": "integer", "n_probs": "integer", "return_tokens": "boolean",
-        "response_fields": "list", "return_progress": "boolean", "timings_per_token": "boolean"}),
+        "return_progress": "boolean", "timings_per_token": "boolean"}),
     ("/v1/completions", OPENAI, {
         "max_tokens": "integer", "temperature": "number", "n": "integer", "stream": "boolean",
         "stream_options": "object", "echo": "boolean"}),
@@ -89,6 +89,7 @@ VALUES: list[tuple[str, dict[str, Any], str, list[Any]]] = [
     ("/completion", PLAIN, "seed", [-2, 2**32]),
     ("/completion", PLAIN, "stop", [5, [5], {"a": 1}, ["x" * 2000], ["a"] * 1000]),
     ("/completion", PLAIN, "samplers", [["nonsense"], "Z", 5, [5]]),
+    ("/completion", PLAIN, "response_fields", [5, True, {"a": 1}, [5], [None]]),
     ("/completion", PLAIN, "logit_bias",
      [{"99999": 1}, [[1]], [[1, "x"]], 5, [5], [[1, 2, 3]], {"1": []}]),
     ("/completion", PLAIN, "grammar", [
