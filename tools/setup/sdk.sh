@@ -33,7 +33,7 @@ if [ ! -e "$folder/complete" ]; then
       code=$(sed -nE 's/^npm (ERR!|error) code //p' "$temp/npm.log" | head -n 1)
       fail "npm failed (${code:-no code}); check the network and npm's registry setting"
     fi
-    touch "$temp/new/complete"
+    : >"$temp/new/complete"
     mv "$temp/new" "$folder"
     say "ready in $folder"
   fi
