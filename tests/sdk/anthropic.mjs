@@ -9,7 +9,7 @@ const greedy = { model, temperature: 0, max_tokens: 300 };
 const tool = { name: 'get_weather', description: 'Get the weather in a city.', input_schema: CITY };
 const message = (body) => client.messages.create({ ...greedy, ...body });
 const result = (call) =>
-  ({ type: 'tool_result', tool_use_id: call.id, content: JSON.stringify(REPORT) });
+  ({ type: 'tool_result', tool_use_id: call.id, content: REPORT });
 
 await run({
   message: () => message({ messages: [user(COUNT)] }),
@@ -45,7 +45,7 @@ await run({
     return { final: await stream.finalMessage(), pieces };
   },
   tool_any: () =>
-    message({ messages: [user('Hello!')], tools: [tool], tool_choice: { type: 'any' } }),
+    message({ messages: [user(WEATHER)], tools: [tool], tool_choice: { type: 'any' } }),
   async abort() {
     const stream = client.messages.stream(
       { ...greedy, messages: [user('Tell me a story.')], max_tokens: 4000, ignore_eos: true });

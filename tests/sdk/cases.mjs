@@ -13,7 +13,8 @@ export function user(content) {
 
 export const COUNT = 'Count from 1 to 40.';
 export const WEATHER = 'What is the weather in Oslo?';
-export const REPORT = { temperature: 7, sky: 'cloudy' };
+// As the model's corpus writes it.
+export const REPORT = '{"temperature": 7, "sky": "cloudy"}';
 export const CITY = {
   type: 'object',
   properties: { city: { type: 'string' } },

@@ -11,7 +11,7 @@ const make = (options = {}, configuration = {}) => new ChatOpenAI({
   configuration: { baseURL: apiUrl, ...configuration }, ...options });
 const model = make();
 const person = z.object({ name: z.string().max(12), age: z.number().int() });
-const weather = tool(() => JSON.stringify(REPORT), {
+const weather = tool(() => REPORT, {
   name: 'get_weather', description: 'Get the weather in a city.',
   schema: z.object({ city: z.string() }) });
 
@@ -61,8 +61,9 @@ await run({
   },
   schema: () => model.withStructuredOutput(person, { method: 'jsonSchema' }).invoke(
     'Give me a JSON object with name Ben and age 7.'),
-  schema_tool: () => model.withStructuredOutput(person, { method: 'functionCalling' }).invoke(
-    'Give me a JSON object with name Ben and age 7.'),
+  schema_tool: () => model.withStructuredOutput(
+    z.object({ city: z.string() }), { name: 'get_weather', method: 'functionCalling' },
+  ).invoke(WEATHER),
   async abort() {
     const leave = new AbortController();
     const stream = await make({ maxTokens: 4000, modelKwargs: { ignore_eos: true } }).stream(

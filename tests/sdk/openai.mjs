@@ -85,7 +85,7 @@ await run({
     const first = (await chat({ messages, tools: [tool] })).choices[0].message;
     messages.push(first);
     for (const call of first.tool_calls ?? []) {
-      messages.push({ role: 'tool', tool_call_id: call.id, content: JSON.stringify(REPORT) });
+      messages.push({ role: 'tool', tool_call_id: call.id, content: REPORT });
     }
     return { calls: first.tool_calls, last: (await chat({ messages, tools: [tool] })).choices[0] };
   },
@@ -102,7 +102,7 @@ await run({
           parse: JSON.parse,
           function: ({ city }) => {
             cities.push(city);
-            return JSON.stringify(REPORT);
+            return REPORT;
           },
         },
       }],
@@ -110,7 +110,7 @@ await run({
     return { text: await runner.finalContent(), cities };
   },
   tool_required: () =>
-    chat({ messages: [user('Hello!')], tools: [tool], tool_choice: 'required' }),
+    chat({ messages: [user(WEATHER)], tools: [tool], tool_choice: 'required' }),
   schema: () => chat(
     { messages: [user('Give me a JSON object with name Ben and age 7.')], response_format: schema }),
   async schema_stream() {
