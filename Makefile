@@ -4,22 +4,25 @@ LIBLLAMA ?= prebuilt
 PORT ?= 8080
 MODEL ?= models/fermata-tiny.gguf
 ARGS ?=
-WORKLOADS ?= decode decode-tiny start park overcommit untouched idle tick lookup itl
+SECONDS ?= 20
+WORKLOADS ?= decode decode-tiny throughput ttft prefix http start park overcommit untouched \
+  idle tick lookup itl
 # Not from the environment: some shells export HOST, and it must not open the server to a network.
 HOST = 127.0.0.1
 
 export JOBS LIBLLAMA
 RELEASE := build/release
 
-.PHONY: help setup build serve test bench tidy format asan tsan ci clean
+.PHONY: help setup build serve test bench tidy format asan tsan fuzz ci clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
 	@echo "JOBS=N limits parallel compilation; LIBLLAMA=system takes an installed libllama."
 
-setup:  ## install what is missing: Debian packages and the prebuilt libllama
+setup:  ## install what is missing: Debian packages, the prebuilt libllama, clients for tests
 	@tools/setup/setup.sh test
 	@tools/setup/libllama.sh
+	@tools/setup/sdk.sh
 
 build:  ## build build/release/fermata
 	@tools/setup/setup.sh serve
@@ -61,7 +64,11 @@ tsan:  ## build and test the concurrent parts under the thread sanitizer
 	  $$(tools/run-tests --only concurrent --list)
 	@tools/run-tests --build build/tsan --only concurrent
 
-ci:  ## what has to be green: test, tidy, asan, tsan
+fuzz:  ## feed random bytes to the parsers: SECONDS=20 for each
+	@tools/setup/setup.sh test
+	@tools/fuzz $(SECONDS)
+
+ci:  ## what has to be green: test, tidy, asan, tsan, fuzz
 	@.ci/run
 
 clean:  ## remove the build folders

@@ -70,6 +70,10 @@ Json parse_object(const std::string& body) {
   }
   std::string_view text = body;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  // The parser takes one for the end, and would drop what follows.
+  if (text.find('\0') != std::string_view::npos) {
+    throw bad_request("the body is not valid JSON: it holds a NUL byte");
+  }
   Json json;
   try {
     json = Json::parse(text);

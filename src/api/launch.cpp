@@ -59,7 +59,10 @@ bool is_neutral(const Fields& fields, std::string_view name, Neutral neutral) {
       return fields.string(name, "").empty();
     case Neutral::text_type:
       if (!value.is_object()) throw bad_request(std::string(name) + ": must be an object");
-      return Fields(value).string("type", "") == "text";
+      if (!Fields(value).has("type")) return false;
+      if (!value["type"].is_string())
+        throw bad_request(std::string(name) + ": type must be a text");
+      return value["type"] == "text";
   }
   FERMATA_CHECK(false, "a kind of neutral value that does not exist");
 }
@@ -170,6 +173,7 @@ std::size_t read_choices(const Fields& fields, const Context& context) {
 GenerationOptions read_generation_options(const Fields& fields, const Context& context) {
   GenerationOptions out;
   out.stream = fields.boolean("stream", false);
+  static_cast<void>(wants_usage(fields));  // Checked where the flavour has no use for it, too.
   out.ping_interval_s = static_cast<int>(fields.integer(
       "sse_ping_interval", context.settings->server.sse_ping_interval_s, -1, 86'400));
   out.ping_chunks = context.settings->server.keepalive == "chunk";

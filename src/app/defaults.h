@@ -8,6 +8,7 @@
 #include <string>
 
 namespace fermata::app {
+
 // The settings with the text of a grammar in place of a file or a schema. Error, one line: what
 // cannot be read, or what no sampler of the model could use.
 Result<settings::Settings, std::string> with_default_grammar(const settings::Settings& settings,

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -17,6 +18,44 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
 
+beast::error_code connect(asio::ip::tcp::socket& socket, int port) {
+  beast::error_code error;
+  socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(port)}, error);
+  beast::error_code ignored;
+  if (!error) socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  return error;
+}
+
+http::request<http::string_body> completion_request(const Json& body) {
+  http::request<http::string_body> request(http::verb::post, "/completion", 11, body.dump());
+  request.set(http::field::host, "127.0.0.1");
+  request.prepare_payload();
+  return request;
+}
+
+http::response<http::string_body> get(asio::ip::tcp::socket& socket, beast::flat_buffer& buffer,
+                                      const char* target, beast::error_code& error) {
+  http::request<http::empty_body> request(http::verb::get, target, 11);
+  request.set(http::field::host, "127.0.0.1");
+  http::write(socket, request, error);
+  http::response<http::string_body> response;
+  if (!error) http::read(socket, buffer, response, error);
+  return response;
+}
+
+// The numbers of "tokens":[1,2] in an event; cheap, as the clock runs.
+void take_tokens(const std::string& event, std::vector<int>& out) {
+  const std::string name = "\"tokens\":[";
+  const std::size_t begin = event.find(name);
+  if (begin == std::string::npos) return;
+  const char* at = event.c_str() + begin + name.size();
+  while (*at >= '0' && *at <= '9') {
+    char* end = nullptr;
+    out.push_back(static_cast<int>(std::strtol(at, &end, 10)));
+    at = *end == ',' ? end + 1 : end;
+  }
+}
+
 // Takes the whole events out of `text` and notes when they came.
 void take_events(std::string& text, Micros now, StreamFigures& figures) {
   for (std::size_t end = text.find("\n\n"); end != std::string::npos; end = text.find("\n\n")) {
@@ -29,6 +68,7 @@ void take_events(std::string& text, Micros now, StreamFigures& figures) {
       figures.last = Json::parse(event.substr(6), nullptr, false);
     } else {
       figures.events.push_back(now);
+      take_tokens(event, figures.tokens);
     }
   }
 }
@@ -39,25 +79,21 @@ Result<StreamFigures, std::string> stream_completion(int port, const Json& body,
                                                      const std::stop_token& stop) {
   asio::io_context io;
   asio::ip::tcp::socket socket(io);
-  beast::error_code error;
-  socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(port)}, error);
+  beast::error_code error = connect(socket, port);
   if (error) return Err("cannot connect to the server: " + error.message());
-  socket.set_option(asio::ip::tcp::no_delay(true), error);
 
   Json asked = body;
   asked["stream"] = true;
-  http::request<http::string_body> request(http::verb::post, "/completion", 11, asked.dump());
-  request.set(http::field::host, "127.0.0.1");
-  request.prepare_payload();
-  http::write(socket, request, error);
+  const SteadyClock clock;
+  StreamFigures figures;
+  figures.sent = clock.now();
+  http::write(socket, completion_request(asked), error);
   if (error) return Err("cannot send to the server: " + error.message());
 
-  const SteadyClock clock;
   beast::flat_buffer buffer;
   http::response_parser<http::string_body> parser;
   parser.body_limit(boost::none);
   http::read_header(socket, buffer, parser, error);
-  StreamFigures figures;
   // The body is taken as it grows, so that each event has its time.
   std::string& text = parser.get().body();
   while (!error && !parser.is_done()) {
@@ -73,19 +109,66 @@ Result<StreamFigures, std::string> stream_completion(int port, const Json& body,
   return figures;
 }
 
-bool is_healthy(int port) {
+bool is_healthy(int port) { return ask_health(port, 1).ok(); }
+
+Result<void, std::string> ask_health(int port, int times) {
   asio::io_context io;
   asio::ip::tcp::socket socket(io);
-  beast::error_code error;
-  socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<std::uint16_t>(port)}, error);
-  if (error) return false;
-  http::request<http::empty_body> request(http::verb::get, "/health", 11);
-  request.set(http::field::host, "127.0.0.1");
-  http::write(socket, request, error);
+  beast::error_code error = connect(socket, port);
   beast::flat_buffer buffer;
-  http::response<http::string_body> response;
-  if (!error) http::read(socket, buffer, response, error);
-  return !error && response.result() == http::status::ok;
+  for (int i = 0; i < times && !error; ++i) {
+    const auto answer = get(socket, buffer, "/health", error);
+    if (!error && answer.result() != http::status::ok) {
+      return Err("/health answers " + std::to_string(answer.result_int()));
+    }
+  }
+  if (error) return Err("/health: " + error.message());
+  return {};
+}
+
+Result<int, std::string> waiting_requests(int port) {
+  asio::io_context io;
+  asio::ip::tcp::socket socket(io);
+  beast::error_code error = connect(socket, port);
+  beast::flat_buffer buffer;
+  http::response<http::string_body> answer;
+  if (!error) answer = get(socket, buffer, "/metrics", error);
+  if (error) return Err("/metrics: " + error.message());
+  const std::string name = "\nllamacpp:requests_deferred ";
+  const std::size_t at = answer.body().find(name);
+  if (at == std::string::npos) return Err(std::string("/metrics does not tell who waits"));
+  return std::atoi(answer.body().c_str() + at + name.size());
+}
+
+class OpenStreams::Impl {
+ public:
+  explicit Impl(int port) : port_(port) {}
+
+  Result<void, std::string> add(const Json& body) {
+    asio::ip::tcp::socket socket(io_);
+    beast::error_code error = connect(socket, port_);
+    if (!error) {
+      http::write(socket, completion_request(body), error);
+    }
+    if (error) return Err("a stream cannot be opened: " + error.message());
+    sockets_.push_back(std::move(socket));
+    return {};
+  }
+
+ private:
+  int port_;
+  asio::io_context io_;
+  std::vector<asio::ip::tcp::socket> sockets_;
+};
+
+OpenStreams::OpenStreams(int port) : impl_(std::make_unique<Impl>(port)) {}
+OpenStreams::~OpenStreams() = default;
+
+Result<void, std::string> OpenStreams::add(const Json& body, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (auto done = impl_->add(body); !done) return done;
+  }
+  return {};
 }
 
 std::vector<Result<StreamFigures, std::string>> stream_each(int port,

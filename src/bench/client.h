@@ -5,6 +5,7 @@
 #include "base/types.h"
 #include "bench/report.h"
 
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -12,13 +13,35 @@
 namespace fermata::bench {
 
 struct StreamFigures {
+  Micros sent{0};
   std::vector<Micros> events;           // When each token's event arrived, on the steady clock.
   std::vector<Micros> parked, resumed;  // When it was told so.
+  std::vector<int> tokens;              // Where the request has "return_tokens".
   Json last;                            // The final event; null when `stop` came first.
 };
 
 // Whether GET /health answers 200.
 bool is_healthy(int port);
+// The same so many times on one connection. Error: one line.
+Result<void, std::string> ask_health(int port, int times);
+// Requests that wait for a slot, out of GET /metrics. Error: one line.
+Result<int, std::string> waiting_requests(int port);
+
+// Requests of POST /completion whose answers nobody reads; they end with this object.
+class OpenStreams {
+ public:
+  explicit OpenStreams(int port);
+  ~OpenStreams();
+  OpenStreams(const OpenStreams&) = delete;
+  OpenStreams& operator=(const OpenStreams&) = delete;
+
+  // So many more. Error: one line.
+  Result<void, std::string> add(const Json& body, int count);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // Several at once, each in a thread of its own.
 std::vector<Result<StreamFigures, std::string>> stream_each(int port,

@@ -48,8 +48,8 @@ Result<double, std::string> bare_speed(const Plan& plan, const BenchOptions& opt
 }
 
 Result<Json, std::string> compare(const char* name, const Plan& plan, const BenchOptions& options) {
-  const auto server = ChildServer::start(
-      {"-m", plan.model, "-c", "4096", "-np", "4", "-t", std::to_string(options.threads)});
+  const auto server = ChildServer::start({"-m", plan.model, "-c", "4096", "-np", "4", "-t",
+                                          std::to_string(options.threads), "--no-mmap"});
   if (!server) return Err(server.error());
   std::vector<double> ours, bare, ratios;
   for (int pair = 0; pair <= options.pairs; ++pair) {

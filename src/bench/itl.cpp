@@ -91,8 +91,8 @@ Result<Gaps, std::string> one_round(int port) {
 Result<Json, std::string> run_itl(const BenchOptions& options) {
   const auto model = bench_model();
   if (!model) return Err(model.error());
-  const auto server = ChildServer::start(
-      {"-m", *model, "-c", "12288", "-np", "8", "-t", std::to_string(options.threads)});
+  const auto server = ChildServer::start({"-m", *model, "-c", "12288", "-np", "8", "-t",
+                                          std::to_string(options.threads), "--no-mmap"});
   if (!server) return Err(server.error());
   std::vector<double> ratios, p99s, steps;
   const int rounds = std::min(options.pairs, 3);

@@ -37,6 +37,7 @@ Result<std::string, std::string> tiny_model() {
 }
 
 Result<std::string, std::string> bench_model() {
+  if (const char* named = std::getenv("FERMATA_BENCH_MODEL")) return std::string(named);
   const fs::path path = cache_folder() / "models" / "bench-350m.gguf";
   std::error_code error;
   if (fs::exists(path, error)) return path.string();

@@ -10,7 +10,8 @@ namespace fermata::bench {
 
 // models/fermata-tiny.gguf of the tree this binary was built in, or FERMATA_TINY_MODEL.
 Result<std::string, std::string> tiny_model();
-// Made at the first call; shows its progress. About 370 MB in ${FERMATA_CACHE:-~/.cache/fermata}.
+// FERMATA_BENCH_MODEL, or one that is made at the first call; shows its progress. About 370 MB in
+// ${FERMATA_CACHE:-~/.cache/fermata}.
 Result<std::string, std::string> bench_model();
 
 }  // namespace fermata::bench

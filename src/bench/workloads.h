@@ -17,7 +17,8 @@ struct BenchOptions {
 struct Workload {
   const char* name;
   const char* what;
-  // The figures, with "ratio" among them; or one line that says why there are none.
+  // The figures, with a "ratio" where two things are compared; or one line that says why there are
+  // none.
   Result<Json, std::string> (*run)(const BenchOptions&);
 };
 
@@ -25,6 +26,10 @@ const std::vector<Workload>& workloads();
 
 Result<Json, std::string> run_decode(const BenchOptions& options);
 Result<Json, std::string> run_decode_tiny(const BenchOptions& options);
+Result<Json, std::string> run_throughput(const BenchOptions& options);
+Result<Json, std::string> run_ttft(const BenchOptions& options);
+Result<Json, std::string> run_prefix(const BenchOptions& options);
+Result<Json, std::string> run_http(const BenchOptions& options);
 Result<Json, std::string> run_itl(const BenchOptions& options);
 Result<Json, std::string> run_overcommit(const BenchOptions& options);
 Result<Json, std::string> run_park(const BenchOptions& options);

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import sdk
 from server import MAKE_MODEL, TINY, Server
 
 
@@ -52,3 +53,9 @@ def server(shared: Server) -> Iterator[Server]:
     yield shared
     shared.check_clean()
     shared.check_alive()
+
+
+@pytest.fixture(scope="session")
+def sdk_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts of tests/sdk, ready to run."""
+    return sdk.prepare(tmp_path_factory.mktemp("sdk"))

@@ -10,9 +10,10 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIBLLAMA = ROOT / "tools" / "setup" / "libllama.sh"
 SETUP = ROOT / "tools" / "setup" / "setup.sh"
-TOOLS = ["bash", "base64", "cat", "cut", "dirname", "find", "flock", "git", "grep", "head", "id",
-         "mkdir", "mktemp", "mv", "openssl", "realpath", "rm", "sed", "sha256sum", "sort", "tar",
-         "uname", "xargs"]
+SDK = ROOT / "tools" / "setup" / "sdk.sh"
+TOOLS = ["bash", "base64", "cat", "cp", "cut", "dirname", "find", "flock", "git", "grep", "head",
+         "id", "mkdir", "mktemp", "mv", "openssl", "realpath", "rm", "sed", "sha256sum", "sort",
+         "tar", "uname", "xargs"]
 
 
 class Machine:
@@ -150,3 +151,28 @@ def test_setup_elsewhere_than_on_debian(machine: Machine) -> None:
     done = machine.run(SETUP)
     assert done.returncode == 1
     assert "packages.txt" in done.stderr
+
+
+def test_clients_that_cannot_be_fetched_are_one_line_with_the_reason(machine: Machine) -> None:
+    machine.put("node", "exit 1")
+    machine.put("npm", 'echo "npm error code ENOTFOUND" >&2; exit 1')
+    done = machine.run(SDK)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.search(r"npm failed \(ENOTFOUND\); check the network", done.stderr.splitlines()[-1])
+    assert [path.name for path in machine.cache.iterdir()] == [".sdk.lock"]
+
+
+def test_clients_are_fetched_once_for_a_lock_file(machine: Machine) -> None:
+    machine.put("node", "exit 1")
+    machine.put("npm", '[ "$1 $2" = "ci --ignore-scripts" ] && mkdir node_modules')
+    first = machine.run(SDK)
+    assert first.returncode == 0, first.stderr
+    assert (Path(first.stdout.strip()) / "node_modules").is_dir()
+    machine.put("npm", "exit 1")
+    assert machine.run(SDK).stdout == first.stdout
+
+
+def test_the_lock_file_names_no_host() -> None:
+    lock = (ROOT / "tests" / "sdk" / "package-lock.json").read_text(encoding="utf-8")
+    assert '"resolved"' not in lock
+    assert lock.count('"integrity"') > 40

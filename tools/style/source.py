@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".py": "python", ".sh": "shell", ".cmake": "cmake",
              ".md": "text", ".txt": "text", ".json": "text", ".yml": "text", ".yaml": "text",
-             ".html": "text", ".js": "text", ".css": "text"}
+             ".html": "text", ".js": "text", ".mjs": "text", ".css": "text"}
 NAMES = {"Makefile": "make", "CMakeLists.txt": "cmake", ".clang-format": "text",
          ".clang-tidy": "text", ".gitignore": "text", "LICENSE": "text"}
 

@@ -16,18 +16,21 @@ namespace fermata::engine::llama {
 struct BareLoopFigures {
   Tokens prompt;
   Micros prompt_time;
-  Tokens decoded;
+  Tokens decoded;  // Of each sequence.
   Micros decode_time;
-  double decode_tokens_per_second = 0.0;
-  std::vector<TokenId> tokens;  // What was chosen.
+  double decode_tokens_per_second = 0.0;  // Of all.
+  std::vector<TokenId> tokens;  // What was chosen; of several sequences one after another.
 };
 
 // Computes the prompt in batches of options.n_batch, then `count` tokens one by one, with a context
-// of its own for one sequence, the threads of `options` and the chain of `params`. End tokens do
-// not end it. REQUIRES: start_library() was ok; prompt not empty; count >= 1. Error: one line.
+// of its own, the threads of `options` and the chain of `params`. Several sequences compute the
+// same prompt one after another, then a token each in every step. Weights are read, not mapped.
+// End tokens do not end it. REQUIRES: start_library() was ok; prompt not empty; count >= 1;
+// sequences from 1 to n_parallel_max. Error: one line.
 Result<BareLoopFigures, std::string> run_bare_loop(const std::string& path,
                                                    std::span<const TokenId> prompt, Tokens count,
                                                    const EngineOptions& options,
-                                                   const SamplingParams& params);
+                                                   const SamplingParams& params,
+                                                   std::int32_t sequences = 1);
 
 }  // namespace fermata::engine::llama

@@ -52,6 +52,10 @@ TEST(ParseObject, RefusesWhatIsNoObject) {
     EXPECT_NE(message_of([&] { (void)parse_object(body); }), "no error") << body;
   }
   EXPECT_NE(message_of([] { (void)parse_object(R"({"a":"\ud83d"})"); }), "no error");
+  // F3: text after a NUL was silently dropped.
+  for (const std::string& body : {std::string("{}\0", 3), std::string("{}\0garbage", 10)}) {
+    EXPECT_NE(message_of([&] { (void)parse_object(body); }).find("NUL"), std::string::npos);
+  }
 }
 
 // The parser's own words told of exceptions and numbered errors.

@@ -5,6 +5,7 @@
 #include "engine/vocabulary.h"
 #include "support/llama_models.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -309,6 +310,11 @@ TEST_F(Samplers, TheEngineChoosesWhatABareLoopChooses) {
     EXPECT_GT(figures->decode_tokens_per_second, 0.0);
     EXPECT_EQ(figures->tokens, tokens(generate(params, count)));
   }
+  const SamplingParams first = greedy();
+  const auto both = run_bare_loop(tiny_model_path(), prompt_, Tokens(8), one_thread(), first, 2);
+  ASSERT_TRUE(both.ok()) << both.error();
+  ASSERT_EQ(both->tokens.size(), 16U);
+  EXPECT_TRUE(std::equal(both->tokens.begin(), both->tokens.begin() + 8, both->tokens.begin() + 8));
   EXPECT_FALSE(run_bare_loop("absent.gguf", prompt_, Tokens(1), one_thread(), greedy()).ok());
 }
 
