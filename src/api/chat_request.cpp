@@ -79,9 +79,11 @@ void read_constraints(const Fields& fields, const Tools& tools, engine::ChatInpu
     throw bad_request("json_schema: Cannot use both json_schema and grammar");
   }
   if (!tools.may_be_called()) return;
-  const char* what = !input.grammar.empty()       ? "grammar"
-                     : !input.json_schema.empty() ? "response_format"
-                                                  : nullptr;
+  const char* what = nullptr;
+  if (!input.json_schema.empty()) {
+    what = fields.has("json_schema") ? "json_schema" : "response_format";
+  }
+  if (!input.grammar.empty()) what = "grammar";
   if (what != nullptr) {
     throw bad_request(std::string(what) + ": Cannot use custom grammar constraints with tools.");
   }
