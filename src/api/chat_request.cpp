@@ -199,7 +199,6 @@ engine::ChatPrompt render_chat(const Fields& fields, const Context& context) {
   if (!tools.list.empty()) input.tools_json = dump(tools.list);
   input.tool_choice = tools.choice;
   input.parallel_tool_calls = tools.are_parallel;
-  input.stream = fields.boolean("stream", false);
   input.parse_reply = !context.settings->chat.skip_parsing;
   read_constraints(fields, tools, input);
   read_reasoning(fields, context, input);

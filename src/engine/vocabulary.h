@@ -41,9 +41,8 @@ struct ChatInput {
   bool continue_final_message = false;  // The last assistant message is a beginning (prefill).
   bool enable_thinking = true;
   std::string reasoning_format = "auto";
-  bool stream = false;                 // deepseek-legacy: thoughts stay in the content of streams.
-  bool parse_reply = true;             // false: the content of the reply is all of its text.
-  std::int32_t reasoning_budget = -1;  // Tokens of thoughts; -1: no limit.
+  bool parse_reply = true;                    // false: the content of the reply is all of its text.
+  std::int32_t reasoning_budget = -1;         // Tokens of thoughts; -1: no limit.
   std::string reasoning_budget_message = {};  // What ends thoughts that reached it.
 };
 

@@ -129,7 +129,7 @@ constexpr Row rows[] = {
      .help = "where the thoughts of a model go; one of:\n"
              "- none: they stay in `message.content`\n"
              "- deepseek: into `message.reasoning_content`\n"
-             "- deepseek-legacy: into both, with `<think>` tags in `message.content`\n"
+             "- deepseek-legacy: likewise\n"
              "{default}",
      .group = Group::chat,
      .change = Change::live,

@@ -61,11 +61,8 @@ def test_streamed_thoughts_are_the_same(thinking: Server) -> None:
 def test_formats_of_thoughts(thinking: Server) -> None:
     kept = message_of(thinking, reasoning_format="none")
     assert kept["content"] == REPLY and "reasoning_content" not in kept
-    for name in ("auto", "deepseek"):
+    for name in ("auto", "deepseek", "deepseek-legacy"):
         assert message_of(thinking, reasoning_format=name)["content"] == ANSWER
-    legacy = put_together(list(thinking.stream("/v1/chat/completions",
-                                               ASK | {"reasoning_format": "deepseek-legacy"})))
-    assert THOUGHT in legacy["content"] and ANSWER in legacy["content"]
     assert put_together(list(thinking.stream(
         "/v1/chat/completions", ASK | {"reasoning_format": "none"})))["content"] == REPLY
 
@@ -103,15 +100,24 @@ def test_earlier_thoughts_reach_the_template(thinking: Server) -> None:
     assert f"<think>\n{THOUGHT}\n</think>\n\nb" in prompt_of(thinking, messages=messages)
 
 
-def test_a_budget_ends_thoughts(thinking: Server) -> None:
-    # A grammar would not let the end be forced, so the model thinks what it likes.
-    body = {"messages": [*turns("Count from 1 to 90."),
-                         {"role": "assistant", "reasoning_content": "1 2 3", "content": ""}],
-            "temperature": 0, "max_tokens": 60, "ignore_eos": True,
-            "continue_final_message": True}
-    answer = thinking.post("/v1/chat/completions", body | {
-        "reasoning_budget_tokens": 5, "reasoning_budget_message": " Enough!"})
-    assert answer.status_code == 200, answer.text
+def test_a_budget_ends_thoughts(start: Callable[..., Server], tmp_path: Path) -> None:
+    opened = tmp_path / "opened.jinja"
+    opened.write_text(THINKING_TEMPLATE.replace(
+        "{%- if enable_thinking", "{{- '<think>' -}}{%- if enable_thinking"))
+    server = start("-c", "1024", "-np", "2", "--chat-template-file", str(opened),
+                   "--reasoning-budget", "5", "--reasoning-budget-message", " Enough!")
+    body = {"messages": turns("Count from 1 to 90."), "temperature": 0, "max_tokens": 60,
+            "ignore_eos": True}
+    reply = server.post("/v1/chat/completions", body).json()
+    thought = reply["choices"][0]["message"]["reasoning_content"]
+    assert thought.endswith(" Enough!") and reply["choices"][0]["message"]["content"]
+    longer = server.post("/v1/chat/completions", body | {"reasoning_budget_tokens": 20}).json()
+    more = longer["choices"][0]["message"]["reasoning_content"]
+    assert more.endswith(" Enough!") and len(more) > len(thought)
+    assert more.startswith(thought.removesuffix(" Enough!"))
+    unbound = {"reasoning_budget_tokens": 1000}
+    free = server.post("/v1/chat/completions", body | unbound).json()["choices"][0]["message"]
+    assert " Enough!" not in free["reasoning_content"]
 
 
 def test_bad_reasoning_fields_are_named(thinking: Server) -> None:

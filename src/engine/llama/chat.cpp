@@ -51,7 +51,11 @@ bool nests_too_deep(const std::string& reply) {
 
 class LlamaReplyParser final : public ReplyParser {
  public:
-  LlamaReplyParser(common_chat_parser_params params) : params_(std::move(params)) {}
+  // Of a begun message the beginning is no part of the reply.
+  explicit LlamaReplyParser(common_chat_parser_params params) : params_(std::move(params)) {
+    if (!params_.is_continuation) return;
+    if (auto begun = try_parse("", true)) begun_ = *std::move(begun);
+  }
 
   Message parse(const std::string& reply, bool partial) const override {
     // The library parses nested values by recursion.
@@ -71,8 +75,8 @@ class LlamaReplyParser final : public ReplyParser {
     try {
       const common_chat_msg parsed = common_chat_parse(reply, partial, params_);
       Message out;
-      out.content = parsed.render_content();
-      out.reasoning = parsed.reasoning_content;
+      out.content = without(begun_.content, parsed.render_content());
+      out.reasoning = without(begun_.reasoning, parsed.reasoning_content);
       for (const common_chat_tool_call& call : parsed.tool_calls) {
         out.tool_calls.push_back(ToolCall{call.id, call.name, call.arguments});
       }
@@ -82,7 +86,12 @@ class LlamaReplyParser final : public ReplyParser {
     }
   }
 
+  static std::string without(const std::string& beginning, std::string text) {
+    return text.starts_with(beginning) ? text.substr(beginning.size()) : text;
+  }
+
   const common_chat_parser_params params_;
+  Message begun_;
 };
 
 class PlainReplyParser final : public ReplyParser {
@@ -247,8 +256,6 @@ std::shared_ptr<const ReplyParser> make_parser(const ChatInput& input,
   }
   common_chat_parser_params params(from);
   params.reasoning_format = common_reasoning_format_from_name(input.reasoning_format);
-  params.reasoning_in_content =
-      input.stream && params.reasoning_format == COMMON_REASONING_FORMAT_DEEPSEEK_LEGACY;
   params.parse_tool_calls = !input.tools_json.empty() && input.tool_choice != "none";
   params.is_continuation = input.continue_final_message;
   if (!from.parser.empty()) params.parser.load(from.parser);

@@ -51,7 +51,10 @@ TEST(Chat, AFinalAssistantMessageIsContinued) {
       R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"Good mor"}])";
   input.continue_final_message = true;
   input.add_generation_prompt = false;
-  EXPECT_TRUE(apply(input).prompt.ends_with("Good mor"));
+  const ChatPrompt prompt = apply(input);
+  EXPECT_TRUE(prompt.prompt.ends_with("Good mor"));
+  EXPECT_EQ(prompt.parser->parse("nin", true).content, "nin");
+  EXPECT_EQ(prompt.parser->parse("ning.", false).content, "ning.") << "only what is new";
   input.add_generation_prompt = true;
   EXPECT_FALSE(tiny_vocabulary()->apply_template(input).ok()) << "not both";
 }
