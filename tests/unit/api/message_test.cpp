@@ -124,7 +124,9 @@ TEST(GrowingMessage, ParsingStaysWithinItsBound) {
   for (int i = 0; i < 200'000; ++i) {
     message.grow("word ", told.listener());
     bytes += 5;
-    if (i == 1000) EXPECT_EQ(parser->parses, 1002) << "a short reply is told piece by piece";
+    if (i == 1000) {
+      EXPECT_EQ(parser->parses, 1002) << "a short reply is told piece by piece";
+    }
   }
   message.finish(told.listener());
   EXPECT_EQ(told.content.size(), bytes);
