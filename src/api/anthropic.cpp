@@ -75,7 +75,7 @@ class AnthropicFormat final : public MessageFormat {
   std::string whole_failure(const ApiError& error) override { return message_error_json(error); }
 
  protected:
-  void delta(std::size_t /*i*/, const MessageDelta& delta, std::string_view /*probabilities*/,
+  void delta(std::size_t /*i*/, const MessageDelta& delta, const Shown& /*shown*/,
              std::string& out) override {
     switch (delta.kind) {
       case MessageDelta::Kind::reasoning:

@@ -70,12 +70,12 @@ class ChatFormat final : public MessageFormat {
   }
 
  protected:
-  void delta(std::size_t i, const MessageDelta& delta, std::string_view probabilities,
+  void delta(std::size_t i, const MessageDelta& delta, const Shown& shown,
              std::string& out) override {
     out += "data: {\"choices\":[{\"index\":" + std::to_string(i) + ",\"delta\":{";
     append_delta(delta, out);
     out += '}';
-    append_probabilities(probabilities, out);
+    append_probabilities(shown.probabilities, out);
     out += chunk_tail_;
   }
   void finish(const Outcome& outcome, const Message& message, std::string_view probabilities,

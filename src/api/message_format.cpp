@@ -27,9 +27,7 @@ void MessageFormat::end(const Outcome& outcome, const Shown& tail, std::string& 
   const std::size_t i = outcome.index;
   grow(i, tail, out);
   Growing& one = growing(i);
-  one.message.finish([&](const MessageDelta& added) {
-    delta(i, added, std::exchange(one.probabilities, {}), out);
-  });
+  one.message.finish([&](const MessageDelta& added) { tell(i, added, tail, out); });
   finish(outcome, one.message.message(), one.probabilities, out);
 }
 
@@ -51,9 +49,15 @@ MessageFormat::Growing& MessageFormat::growing(std::size_t i) {
 void MessageFormat::grow(std::size_t i, const Shown& shown, std::string& out) {
   Growing& one = growing(i);
   append_array(one.probabilities, shown.probabilities);
-  one.message.grow(shown.text, [&](const MessageDelta& added) {
-    delta(i, added, std::exchange(one.probabilities, {}), out);
-  });
+  one.message.grow(shown.text, [&](const MessageDelta& added) { tell(i, added, shown, out); });
+}
+
+void MessageFormat::tell(std::size_t i, const MessageDelta& added, const Shown& shown,
+                         std::string& out) {
+  const std::string probabilities = std::exchange(growing(i).probabilities, {});
+  Shown with = shown;
+  with.probabilities = probabilities;
+  delta(i, added, with, out);
 }
 
 MessageEnd end_of(const Outcome& outcome, const Message& message) {

@@ -24,9 +24,9 @@ class MessageFormat : public ReplyFormat {
   std::string whole(std::span<const Outcome> choices) final;
 
  protected:
-  // Stream: what was added to the message of choice i. `probabilities` as in Shown: of the tokens
-  // since the last delta.
-  virtual void delta(std::size_t i, const MessageDelta& delta, std::string_view probabilities,
+  // Stream: what was added to the message of choice i. `shown` has what comes with it: of the
+  // tokens since the last delta.
+  virtual void delta(std::size_t i, const MessageDelta& delta, const Shown& shown,
                      std::string& out) = 0;
   // Stream: the message is whole. `probabilities` are those that no delta carried.
   virtual void finish(const Outcome& outcome, const Message& message,
@@ -40,8 +40,9 @@ class MessageFormat : public ReplyFormat {
     std::string probabilities;  // That wait for a delta.
   };
   Growing& growing(std::size_t i);
-  // Words all that `text` adds.
+  // Words all that is shown.
   void grow(std::size_t i, const Shown& shown, std::string& out);
+  void tell(std::size_t i, const MessageDelta& added, const Shown& shown, std::string& out);
 
   std::shared_ptr<const engine::ReplyParser> parser_;
   std::vector<Growing> growing_;  // By choice.

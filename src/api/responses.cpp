@@ -72,7 +72,7 @@ class ResponsesFormat final : public MessageFormat {
   }
 
  protected:
-  void delta(std::size_t /*i*/, const MessageDelta& delta, std::string_view /*probabilities*/,
+  void delta(std::size_t /*i*/, const MessageDelta& delta, const Shown& /*shown*/,
              std::string& out) override {
     switch (delta.kind) {
       case MessageDelta::Kind::reasoning:
