@@ -1,4 +1,5 @@
-// POST /v1/chat/completions, and POST /apply-template, which shows the prompt it would use.
+// POST /v1/chat/completions, its count of tokens, and POST /apply-template, which shows the prompt
+// it would use.
 #pragma once
 
 #include "api/context.h"
@@ -10,6 +11,7 @@
 namespace fermata::api {
 
 std::unique_ptr<Exchange> chat_completion(const Json& body, const Context& context);
+std::unique_ptr<Exchange> chat_input_tokens(const Json& body, const Context& context);
 std::unique_ptr<Exchange> apply_template(const Json& body, const Context& context);
 
 }  // namespace fermata::api

@@ -145,10 +145,11 @@ class GenerationExchange final : public Exchange {
     done_ = piece.done = true;
     abandon();
     if (options_.stream) {
-      append_event(piece.body, error_json(error));
+      format_->failure(error, piece.body);
       return;
     }
     piece = error_exchange(error)->pull();
+    piece.body = format_->whole_failure(error);
   }
 
   std::unique_ptr<ReplyFormat> format_;
@@ -182,6 +183,10 @@ double ms(Micros time) { return static_cast<double>(time.value) / 1000.0; }
 double ratio(double a, double b) { return b > 0.0 ? a / b : 0.0; }
 
 }  // namespace
+
+void ReplyFormat::failure(const ApiError& error, std::string& out) {
+  append_event(out, error_json(error));
+}
 
 std::unique_ptr<Exchange> generation_exchange(std::vector<Started> started,
                                               const engine::Vocabulary& vocabulary,
@@ -230,6 +235,13 @@ void append_event(std::string& out, std::string_view json) {
   out += "data: ";
   out += json;
   out += "\n\n";
+}
+
+void append_named_event(std::string& out, std::string_view name, std::string_view json) {
+  out += "event: ";
+  out += name;
+  out += '\n';
+  append_event(out, json);
 }
 
 Json timings_json(const Timings& timings) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/context.h"
+#include "api/error.h"
 #include "api/exchange.h"
 #include "api/fields.h"
 #include "api/probabilities.h"
@@ -56,6 +57,10 @@ class ReplyFormat {
   virtual void keepalive(std::string& out) = 0;
   // The one JSON body of a reply that is not streamed.
   virtual std::string whole(std::span<const Outcome> choices) = 0;
+  // Stream: what it ends with when it fails.
+  virtual void failure(const ApiError& error, std::string& out);
+  // The body of an answer that is an error.
+  virtual std::string whole_failure(const ApiError& error) { return error_json(error); }
 };
 
 struct GenerationOptions {
@@ -86,6 +91,8 @@ std::string with_choices(const Json& reply, std::string_view choices);
 
 // "data: {json}\n\n"
 void append_event(std::string& out, std::string_view json);
+// The same under a name: "event: {name}\ndata: {json}\n\n"
+void append_named_event(std::string& out, std::string_view name, std::string_view json);
 
 // Of all choices: each prompt once, tokens and parks of all, and the longest of their times.
 FinalEvent total(std::span<const Outcome> choices);

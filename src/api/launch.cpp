@@ -37,10 +37,13 @@ std::vector<std::string> read_stop(const Fields& fields, const Context& context)
 
 // A client that gave a schema knows nothing of a grammar and its lines.
 ApiError bad_sampling(const SamplingParams& params, const engine::SamplerFault& fault) {
-  const bool of_schema =
-      fault.field == "grammar" && params.grammar_origin == GrammarOrigin::json_schema;
-  return bad_request(of_schema ? "json_schema: its grammar cannot be used (" + fault.message + ")"
-                               : fault.message);
+  if (fault.field == "grammar" && params.grammar_origin == GrammarOrigin::json_schema) {
+    return bad_request("json_schema: its grammar cannot be used (" + fault.message + ")");
+  }
+  if (fault.field == "grammar" && params.grammar_origin == GrammarOrigin::tool_calls) {
+    return bad_request("tools: their grammar cannot be used (" + fault.message + ")");
+  }
+  return bad_request(fault.message);
 }
 
 bool is_neutral(const Fields& fields, std::string_view name, Neutral neutral) {

@@ -1,12 +1,14 @@
 #include "api/service.h"
 
 #include "api/access.h"
+#include "api/anthropic.h"
 #include "api/chat.h"
 #include "api/completion.h"
 #include "api/error.h"
 #include "api/fields.h"
 #include "api/infill.h"
 #include "api/info.h"
+#include "api/responses.h"
 #include "api/slot_actions.h"
 #include "api/text.h"
 #include "base/log.h"
@@ -31,6 +33,11 @@ enum class Action : std::uint8_t {
   openai_completion,
   chat_completion,
   infill,
+  chat_input_tokens,
+  create_response,
+  response_input_tokens,
+  create_message,
+  count_message_tokens,
   not_yet,  // llama-server has it, we do not yet: 501.
 };
 
@@ -57,11 +64,15 @@ constexpr auto routes = std::to_array<Route>({
     {Method::post, "/v1/completions", Action::openai_completion},
     {Method::post, "/chat/completions", Action::chat_completion},
     {Method::post, "/v1/chat/completions", Action::chat_completion},
+    {Method::post, "/chat/completions/input_tokens", Action::chat_input_tokens},
+    {Method::post, "/v1/chat/completions/input_tokens", Action::chat_input_tokens},
     {Method::post, "/v1/chat/completions/control", Action::not_yet},
-    {Method::post, "/responses", Action::not_yet},
-    {Method::post, "/v1/responses", Action::not_yet},
-    {Method::post, "/v1/messages", Action::not_yet},
-    {Method::post, "/v1/messages/count_tokens", Action::not_yet},
+    {Method::post, "/responses", Action::create_response},
+    {Method::post, "/v1/responses", Action::create_response},
+    {Method::post, "/responses/input_tokens", Action::response_input_tokens},
+    {Method::post, "/v1/responses/input_tokens", Action::response_input_tokens},
+    {Method::post, "/v1/messages", Action::create_message},
+    {Method::post, "/v1/messages/count_tokens", Action::count_message_tokens},
     {Method::post, "/infill", Action::infill},
     {Method::post, "/embedding", Action::not_yet},
     {Method::post, "/embeddings", Action::not_yet},
@@ -97,7 +108,7 @@ class Routes final : public Service {
     try {
       return answer(inquiry);
     } catch (const ApiError& error) {
-      return error_exchange(error);
+      return is_messages_path(inquiry.path) ? message_error_exchange(error) : error_exchange(error);
     } catch (const std::exception& error) {
       log_error("a request could not be answered: {}", error.what());
       return error_exchange({.type = ErrorType::server, .message = "the request failed inside"});
@@ -161,6 +172,16 @@ class Routes final : public Service {
         return openai_completion(body, context_);
       case Action::infill:
         return infill(body, context_);
+      case Action::chat_input_tokens:
+        return chat_input_tokens(body, context_);
+      case Action::create_response:
+        return create_response(body, context_);
+      case Action::response_input_tokens:
+        return response_input_tokens(body, context_);
+      case Action::create_message:
+        return create_message(body, context_);
+      case Action::count_message_tokens:
+        return count_message_tokens(body, context_);
       default:
         return chat_completion(body, context_);
     }

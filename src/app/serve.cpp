@@ -1,5 +1,6 @@
 #include "app/serve.h"
 
+#include "api/chat_request.h"
 #include "app/convert.h"
 #include "app/defaults.h"
 #include "app/files.h"
@@ -144,6 +145,9 @@ Exit load_and_serve(settings::Settings settings) {
   }
   const auto library = engine::llama::start_library(settings.model.backend_dir);
   if (!library) return give_up(Exit::no_library, library.error());
+  if (const std::string fault = api::find_chat_settings_fault(settings.chat); !fault.empty()) {
+    return give_up(Exit::usage, fault);
+  }
   auto chat_template = chat_template_of(settings);
   if (!chat_template) return give_up(Exit::usage, chat_template.error());
 

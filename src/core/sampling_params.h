@@ -80,6 +80,12 @@ struct SamplingParams {
   std::vector<TokenId> preserved_tokens;
   std::string generation_prompt;  // What the template already wrote of the reply.
 
+  // Where thoughts begin and end; empty: the model has none. A lazy grammar waits for their end.
+  std::string reasoning_start;
+  std::vector<std::string> reasoning_ends;
+  std::int32_t reasoning_budget = -1;    // Tokens of thoughts; -1: no limit.
+  std::string reasoning_budget_message;  // Comes before the end that is then forced.
+
   std::int32_t n_probs = 0;  // Log-probabilities to report for each token; 0: none.
   bool post_sampling_probs = false;
 };

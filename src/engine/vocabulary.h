@@ -43,6 +43,9 @@ struct ChatInput {
   bool continue_final_message = false;  // The last assistant message is a beginning (prefill).
   bool enable_thinking = true;
   std::string reasoning_format = "auto";
+  bool parse_reply = true;                    // false: the content of the reply is all of its text.
+  std::int32_t reasoning_budget = -1;         // Tokens of thoughts; -1: no limit.
+  std::string reasoning_budget_message = {};  // What ends thoughts that reached it.
 };
 
 // How the text of a reply becomes a message again; opaque, made by ChatFormat::apply.
@@ -58,6 +61,8 @@ class ReplyParser {
   };
   // `partial`: the reply goes on. Never throws; what cannot be parsed comes back as content.
   virtual Message parse(const std::string& reply, bool partial) const = 0;
+  // Whether parse() gives every reply back as content, as it is.
+  virtual bool is_plain() const = 0;
 };
 
 struct ChatPrompt {

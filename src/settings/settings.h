@@ -113,6 +113,13 @@ struct ChatSettings {
   std::string template_text;              // Jinja text or the name of a built-in one.
   std::string template_file;              // Read by the caller; never set together with the text.
   std::string reasoning_format = "auto";  // auto, none, deepseek, deepseek-legacy.
+  std::string template_kwargs;            // A JSON object; empty: none. Checked by api.
+  std::string reasoning = "auto";         // on, off, auto: as the template has it.
+  std::string reasoning_effort = "default";  // "none": off; "default": the template's own.
+  std::int64_t reasoning_budget = -1;        // Tokens of thoughts; -1: no limit.
+  std::string reasoning_budget_message;      // What ends thoughts that reached it.
+  bool skip_parsing = false;                 // Replies are content, whatever they hold.
+  bool prefill_assistant = true;             // A last message of the assistant is gone on with.
 };
 
 struct ServerSettings {

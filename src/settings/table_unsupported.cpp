@@ -93,17 +93,8 @@ constexpr Row rows[] = {
 
     flag(Group::sampling, {"-bs", "--backend-sampling"}, "LLAMA_ARG_BACKEND_SAMPLING"),
 
-    value(Group::chat, {"--chat-template-kwargs"}, "STRING", "LLAMA_ARG_CHAT_TEMPLATE_KWARGS"),
-    value(Group::chat, {"-rea", "--reasoning"}, "[on|off|auto]", "LLAMA_ARG_REASONING", "auto"),
-    value(Group::chat, {"--reasoning-effort"}, "LEVEL", "LLAMA_ARG_REASONING_EFFORT", "default"),
-    value(Group::chat, {"--reasoning-budget"}, "N", "LLAMA_ARG_THINK_BUDGET", "-1"),
-    value(Group::chat, {"--reasoning-budget-message"}, "MESSAGE", "LLAMA_ARG_THINK_BUDGET_MESSAGE"),
     twin(Group::chat, {"--reasoning-preserve"}, {"--no-reasoning-preserve"},
          "LLAMA_ARG_REASONING_PRESERVE", ""),
-    twin(Group::chat, {"--skip-chat-parsing"}, {"--no-skip-chat-parsing"},
-         "LLAMA_ARG_SKIP_CHAT_PARSING", "false"),
-    twin(Group::chat, {"--prefill-assistant"}, {"--no-prefill-assistant"},
-         "LLAMA_ARG_PREFILL_ASSISTANT", ""),
 
     value(Group::server, {"--tags"}, "STRING", "LLAMA_ARG_TAGS"),
     value(Group::server, {"--slot-save-path"}, "PATH", ""),

@@ -47,6 +47,7 @@ std::string string_field(std::string_view object, std::string_view key) {
 class PlainReply final : public ReplyParser {
  public:
   Message parse(const std::string& reply, bool) const override { return {reply, "", {}}; }
+  bool is_plain() const override { return true; }
 };
 
 class FakeVocabulary final : public Vocabulary {

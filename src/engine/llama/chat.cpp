@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,11 @@ namespace fermata::engine::llama {
 namespace {
 
 constexpr std::size_t message_bytes_max = 240;
+
+// A fault that begins with the field already.
+struct Named {
+  std::string message;
+};
 
 // The library's reasons quote what the client sent, which may be long.
 std::string one_line(std::string text) {
@@ -44,33 +51,85 @@ bool nests_too_deep(const std::string& reply) {
 
 class LlamaReplyParser final : public ReplyParser {
  public:
-  LlamaReplyParser(common_chat_parser_params params) : params_(std::move(params)) {}
+  // Of a begun message the beginning is no part of the reply.
+  explicit LlamaReplyParser(common_chat_parser_params params) : params_(std::move(params)) {
+    if (!params_.is_continuation) return;
+    if (auto begun = try_parse("", true)) begun_ = *std::move(begun);
+  }
 
   Message parse(const std::string& reply, bool partial) const override {
     // The library parses nested values by recursion.
-    if (nests_too_deep(reply)) return Message{.content = reply, .reasoning = "", .tool_calls = {}};
+    if (!nests_too_deep(reply)) {
+      if (auto message = try_parse(reply, partial)) return *std::move(message);
+      // A whole reply that breaks off in a call or in thoughts, or goes wrong after them.
+      if (auto message = partial ? std::nullopt : try_parse(reply, true)) {
+        if (!message->tool_calls.empty() || !message->reasoning.empty()) return *std::move(message);
+      }
+    }
+    return Message{.content = reply, .reasoning = "", .tool_calls = {}};
+  }
+  bool is_plain() const override { return false; }
+
+ private:
+  std::optional<Message> try_parse(const std::string& reply, bool partial) const {
     try {
       const common_chat_msg parsed = common_chat_parse(reply, partial, params_);
       Message out;
-      out.content = parsed.render_content();
-      out.reasoning = parsed.reasoning_content;
+      out.content = without(begun_.content, parsed.render_content());
+      out.reasoning = without(begun_.reasoning, parsed.reasoning_content);
       for (const common_chat_tool_call& call : parsed.tool_calls) {
         out.tool_calls.push_back(ToolCall{call.id, call.name, call.arguments});
       }
       return out;
     } catch (const std::exception&) {
-      return Message{.content = reply, .reasoning = "", .tool_calls = {}};
+      return std::nullopt;
     }
   }
 
- private:
+  static std::string without(const std::string& beginning, std::string text) {
+    return text.starts_with(beginning) ? text.substr(beginning.size()) : text;
+  }
+
   const common_chat_parser_params params_;
+  Message begun_;
 };
+
+class PlainReplyParser final : public ReplyParser {
+ public:
+  Message parse(const std::string& reply, bool /*partial*/) const override {
+    return Message{.content = reply, .reasoning = "", .tool_calls = {}};
+  }
+  bool is_plain() const override { return true; }
+};
+
+// Whether a parser of the library's takes all that follows the generation prompt as content, and
+// nothing else. One of another shape that does the same counts as one that does not.
+bool takes_all_as_content(const common_chat_params& applied) {
+  constexpr std::size_t bytes_max = 4096;  // Of such a parser; others are long.
+  if (applied.format == COMMON_CHAT_FORMAT_CONTENT_ONLY) return true;
+  if (applied.parser.empty() || applied.parser.size() > bytes_max) return false;
+  const common_json parser = common_json::parse(applied.parser);
+  int contents = 0, literals = 0;
+  for (const common_json& part : parser.at("parsers")) {
+    const auto type = part.at("type").get<std::string>();
+    if (type == "epsilon" || type == "end" || type == "sequence") continue;
+    if (type == "until" && part.at("delimiters").empty()) continue;
+    if (type == "tag" && part.at("tag").get<std::string>() == "content") {
+      ++contents;
+    } else if (type == "literal" &&
+               part.at("literal").get<std::string>() == applied.generation_prompt) {
+      ++literals;
+    } else {
+      return false;
+    }
+  }
+  return contents == 1 && literals <= 1;
+}
 
 std::string find_fault(const ChatInput& input) {
   const auto nested = [](const char* field, const std::string& json) {
     const std::string fault = find_nesting_fault(json);
-    return fault.empty() ? fault : std::string("\"") + field + "\": " + fault;
+    return fault.empty() ? fault : std::string(field) + ": " + fault;
   };
   if (auto fault = nested("messages", input.messages_json); !fault.empty()) return fault;
   if (auto fault = nested("tools", input.tools_json); !fault.empty()) return fault;
@@ -79,23 +138,25 @@ std::string find_fault(const ChatInput& input) {
     if (auto fault = nested("chat_template_kwargs", value); !fault.empty()) return fault;
   }
   if (input.json_schema.size() > schema_bytes_max || input.tools_json.size() > schema_bytes_max) {
-    return "\"tools\" or \"json_schema\": longer than " + std::to_string(schema_bytes_max) +
-           " bytes";
+    return "tools or json_schema: longer than " + std::to_string(schema_bytes_max) + " bytes";
   }
   if (input.continue_final_message && input.add_generation_prompt) {
-    return "\"continue_final_message\" and \"add_generation_prompt\" cannot both be true";
+    return "continue_final_message: add_generation_prompt cannot be true with it";
   }
   return "";
 }
 
-// The schema of each tool's arguments.
-void check_tools(const common_json& tools) {
-  for (const common_json& tool : tools) {
+// The schema of each tool's arguments. A tool is not the client's own, often: what its schema asks
+// beyond the library's means is left to the model.
+void check_tools(common_json& tools) {
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    common_json& tool = tools.at(i);
     if (!tool.is_object() || !tool.contains("function")) continue;
-    const common_json& function = tool.at("function");
+    common_json& function = tool.at("function");
     if (!function.is_object() || !function.contains("parameters")) continue;
+    relax_schema(function.at("parameters"));
     if (const std::string fault = find_schema_fault(function.at("parameters")); !fault.empty()) {
-      throw std::invalid_argument("\"tools\": parameters: " + fault);
+      throw Named{"tools[" + std::to_string(i) + "].function.parameters: " + fault};
     }
   }
 }
@@ -104,14 +165,14 @@ common_chat_templates_inputs library_inputs(const ChatInput& input) {
   common_chat_templates_inputs out;
   out.messages = common_chat_msgs_parse_oaicompat(common_json::parse(input.messages_json));
   if (!input.tools_json.empty()) {
-    const common_json tools = common_json::parse(input.tools_json);
+    common_json tools = common_json::parse(input.tools_json);
     check_tools(tools);
     out.tools = common_chat_tools_parse_oaicompat(tools);
   }
   out.tool_choice = common_chat_tool_choice_parse_oaicompat(input.tool_choice);
   if (!input.json_schema.empty()) {
     const std::string fault = find_schema_fault(common_json::parse(input.json_schema));
-    if (!fault.empty()) throw std::invalid_argument("\"json_schema\": " + fault);
+    if (!fault.empty()) throw Named{"json_schema: " + fault};
   }
   out.json_schema = input.json_schema;
   out.grammar = input.grammar;
@@ -122,10 +183,11 @@ common_chat_templates_inputs library_inputs(const ChatInput& input) {
       input.continue_final_message ? COMMON_CHAT_CONTINUATION_AUTO : COMMON_CHAT_CONTINUATION_NONE;
   out.reasoning_format = common_reasoning_format_from_name(input.reasoning_format);
   out.enable_thinking = input.enable_thinking;
+  out.force_pure_content = !input.parse_reply;
   out.chat_template_kwargs = input.template_kwargs;
   if (input.continue_final_message && !out.messages.empty() &&
       !out.messages.back().tool_calls.empty()) {
-    throw std::invalid_argument("an assistant message with tool calls cannot be continued");
+    throw Named{"messages: an assistant message with tool calls cannot be continued"};
   }
   return out;
 }
@@ -170,14 +232,14 @@ void set_triggers(const llama_vocab* vocab, const common_chat_params& from, Samp
 // Empty, or why there is no grammar.
 std::string set_grammar(const ChatInput& input, const common_chat_params& from,
                         SamplingParams& out) {
-  if (!from.grammar.empty()) {
-    out.grammar = from.grammar;
-    out.grammar_origin =
-        input.tools_json.empty() ? GrammarOrigin::json_schema : GrammarOrigin::tool_calls;
-    out.grammar_lazy = from.grammar_lazy;
-  } else if (!input.grammar.empty()) {
+  if (!input.grammar.empty()) {
     out.grammar = input.grammar;
     out.grammar_origin = GrammarOrigin::client;
+  } else if (!from.grammar.empty()) {
+    out.grammar = from.grammar;
+    out.grammar_origin =
+        input.json_schema.empty() ? GrammarOrigin::tool_calls : GrammarOrigin::json_schema;
+    out.grammar_lazy = from.grammar_lazy;
   } else if (!input.json_schema.empty()) {
     auto grammar = grammar_of_schema(input.json_schema);
     if (!grammar) return grammar.error().message;
@@ -189,12 +251,22 @@ std::string set_grammar(const ChatInput& input, const common_chat_params& from,
 
 std::shared_ptr<const ReplyParser> make_parser(const ChatInput& input,
                                                const common_chat_params& from) {
+  if (!input.parse_reply || (input.tools_json.empty() && takes_all_as_content(from))) {
+    return std::make_shared<PlainReplyParser>();
+  }
   common_chat_parser_params params(from);
   params.reasoning_format = common_reasoning_format_from_name(input.reasoning_format);
-  params.parse_tool_calls = !input.tools_json.empty();
+  params.parse_tool_calls = !input.tools_json.empty() && input.tool_choice != "none";
   params.is_continuation = input.continue_final_message;
   if (!from.parser.empty()) params.parser.load(from.parser);
   return std::make_shared<LlamaReplyParser>(std::move(params));
+}
+
+// Which field the library means.
+std::string field_of(const ChatInput& input, std::string_view what) {
+  const bool is_schema = what.find("JSON schema") != std::string_view::npos;
+  if (is_schema) return input.json_schema.empty() ? "tools" : "json_schema";
+  return "messages";
 }
 
 }  // namespace
@@ -245,20 +317,26 @@ Result<ChatPrompt, ChatFault> ChatTemplate::apply(const llama_vocab* vocab,
     if (!has_schemas) {
       work();
     } else if (!run_on_deep_stack(deep_text_bytes, work)) {
-      return Err{ChatFault{"no memory to convert the schemas"}};
+      return Err{ChatFault{"tools: no memory to convert the schemas"}};
     }
     ChatPrompt out;
     out.prompt = applied.prompt;
     out.stop = applied.additional_stops;
     out.constraints.generation_prompt = applied.generation_prompt;
+    out.constraints.reasoning_start = applied.thinking_start_tag;
+    out.constraints.reasoning_ends = applied.thinking_end_tags;
+    out.constraints.reasoning_budget = input.reasoning_budget;
+    out.constraints.reasoning_budget_message = input.reasoning_budget_message;
     if (std::string what = set_grammar(input, applied, out.constraints); !what.empty()) {
       return Err{ChatFault{std::move(what)}};
     }
     set_triggers(vocab, applied, out.constraints);
     out.parser = make_parser(input, applied);
     return out;
+  } catch (const Named& fault) {
+    return Err{ChatFault{one_line(fault.message)}};
   } catch (const std::exception& e) {
-    return Err{ChatFault{one_line(e.what())}};
+    return Err{ChatFault{one_line(field_of(input, e.what()) + ": " + e.what())}};
   }
 }
 

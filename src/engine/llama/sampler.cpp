@@ -291,6 +291,22 @@ void set_grammar(const SamplingParams& params, common_params_sampling& out) {
   }
 }
 
+void set_reasoning(const llama_vocab* vocab, const SamplingParams& params,
+                   common_params_sampling& out) {
+  if (params.reasoning_start.empty() || params.reasoning_ends.empty()) return;
+  const auto tokens = [&](const std::string& text) {
+    return common_tokenize(vocab, text, false, true);
+  };
+  out.reasoning_budget_tokens = params.reasoning_budget;
+  out.reasoning_budget_start = tokens(params.reasoning_start);
+  for (const std::string& end : params.reasoning_ends) {
+    out.reasoning_budget_end.push_back(tokens(end));
+  }
+  out.reasoning_budget_forced =
+      tokens(params.reasoning_budget_message + params.reasoning_ends.front());
+  out.generation_prompt = params.generation_prompt;
+}
+
 }  // namespace
 
 Result<common_params_sampling, SamplerFault> library_params(const llama_model* model,
@@ -303,6 +319,7 @@ Result<common_params_sampling, SamplerFault> library_params(const llama_model* m
   common_params_sampling out;
   set_numbers(params, out);
   set_grammar(params, out);
+  set_reasoning(vocab, params, out);
   out.seed = params.seed;
   while (out.seed == seed_random) out.seed = static_cast<std::uint32_t>(system_random());
   out.penalty_last_n = last_tokens(params.repeat_last_n, whole_window(model));

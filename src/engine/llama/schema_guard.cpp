@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <json.h>
@@ -13,6 +14,95 @@ namespace {
 std::string text_of(const common_json& object, const std::string& key) {
   if (!object.contains(key) || !object.at(key).is_string()) return "";
   return object.at(key).get<std::string>();
+}
+
+// The library takes any text where it does not understand a pattern, and says so on standard error.
+class PatternWalk {
+ public:
+  explicit PatternWalk(std::string_view pattern) : pattern_(pattern) {}
+
+  std::string find_fault() {
+    if (!pattern_.starts_with('^') || !pattern_.ends_with('$')) {
+      return "only patterns from ^ to $ are supported";
+    }
+    pattern_ = pattern_.substr(1, pattern_.size() - 2);
+    for (; at_ < pattern_.size() && fault_.empty(); ++at_) step();
+    if (fault_.empty() && depth_ != 0) fault_ = "its parentheses do not match";
+    return fault_;
+  }
+
+ private:
+  static constexpr int depth_max = 100;
+  static constexpr std::string_view escapes = R"("$()*+.?[\]^nrtux{|})";
+  static constexpr std::string_view class_escapes = R"("[\]nrtux)";
+
+  void step() {
+    switch (pattern_[at_]) {
+      case '\\':
+        return escape(escapes);
+      case '[':
+        return char_class();
+      case '(':
+        if (++depth_ > depth_max) fault_ = "it is nested too deep";
+        if (next() == '?' && (at_ + 2 >= pattern_.size() || pattern_[at_ + 2] != ':')) {
+          fault_ = "groups that begin with (? are not supported";
+        }
+        return;
+      case ')':
+        if (--depth_ < 0) fault_ = "its parentheses do not match";
+        return;
+      case '{':
+        return repeat();
+      case '}':
+        fault_ = "a } must be written \\}";
+        return;
+      case '^':
+      case '$':
+        fault_ = "anchors inside are not supported";
+        return;
+      default:
+        return;
+    }
+  }
+  char next() const { return at_ + 1 < pattern_.size() ? pattern_[at_ + 1] : '\0'; }
+  void escape(std::string_view known) {
+    const char what = next();
+    const std::size_t digits = what == 'x' ? 2 : what == 'u' ? 4 : 0;
+    const std::string_view hex = pattern_.substr(std::min(at_ + 2, pattern_.size()), digits);
+    if (what == '\0' || known.find(what) == std::string_view::npos) {
+      fault_ = std::string("the escape \\") + (what == '\0' ? '$' : what) + " is not supported";
+    } else if (hex.size() < digits ||
+               hex.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos) {
+      fault_ = "an escape without its digits";
+    }
+    at_ += 1 + digits;
+  }
+  void char_class() {
+    for (++at_; at_ < pattern_.size() && pattern_[at_] != ']' && fault_.empty(); ++at_) {
+      if (pattern_[at_] == '\\') escape(class_escapes);
+    }
+    if (fault_.empty() && at_ >= pattern_.size()) fault_ = "a [ without its ]";
+  }
+  void repeat() {
+    const std::size_t end = pattern_.find('}', at_);
+    const std::string_view inside =
+        pattern_.substr(at_ + 1, std::min(end, pattern_.size()) - at_ - 1);
+    const bool is_count = end != std::string_view::npos && !inside.empty() && inside.size() < 10 &&
+                          inside.find_first_not_of("0123456789,") == std::string_view::npos &&
+                          std::count(inside.begin(), inside.end(), ',') <= 1;
+    if (!is_count) fault_ = "a { must begin a count, or be written \\{";
+    at_ = end == std::string_view::npos ? pattern_.size() : end;
+  }
+
+  std::string_view pattern_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  std::string fault_;
+};
+
+// Empty when there is no pattern.
+std::string find_pattern_fault(const std::string& pattern) {
+  return pattern.empty() ? "" : PatternWalk(pattern).find_fault();
 }
 
 class SchemaWalk {
@@ -135,6 +225,9 @@ class SchemaWalk {
       remember(reference);
       return 1;
     }
+    if (const std::string what = find_pattern_fault(text_of(node, "pattern")); !what.empty()) {
+      fail("pattern: " + what);
+    }
     long visits = 1 + properties_of(node);
     for (const char* key : {"oneOf", "anyOf", "items", "prefixItems", "additionalProperties"}) {
       if (node.contains(key)) visits += each(node.at(key));
@@ -158,6 +251,25 @@ class SchemaWalk {
 };
 
 }  // namespace
+
+void relax_schema(common_json& schema) {
+  if (schema.is_object()) {
+    if (!find_pattern_fault(text_of(schema, "pattern")).empty()) schema.erase("pattern");
+    for (const char* bound : {"minLength", "maxLength", "minItems", "maxItems"}) {
+      if (schema.contains(bound) && schema.at(bound).is_number() &&
+          schema.at(bound).get<double>() > repeats_max) {
+        schema.erase(bound);
+      }
+    }
+    for (const auto& [name, value] : schema.items()) {
+      const bool is_data =
+          name == "enum" || name == "const" || name == "default" || name == "examples";
+      if (!is_data) relax_schema(schema.at(name));
+    }
+  } else if (schema.is_array()) {
+    for (std::size_t i = 0; i < schema.size(); ++i) relax_schema(schema.at(i));
+  }
+}
 
 std::string find_schema_fault(const common_json& schema) { return SchemaWalk(schema).find_fault(); }
 

@@ -20,4 +20,9 @@ inline constexpr long schema_visits_max = 100'000;          // Of sub-schemas, r
 // REQUIRES: nested at most json_nesting_max deep.
 std::string find_schema_fault(const common_json& schema);
 
+// Takes out what the library cannot express or compile in reasonable time: patterns it does not
+// understand, and counts above repeats_max. REQUIRES: nested at most json_nesting_max deep.
+inline constexpr double repeats_max = 1000;
+void relax_schema(common_json& schema);
+
 }  // namespace fermata::engine::llama

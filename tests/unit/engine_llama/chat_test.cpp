@@ -51,7 +51,10 @@ TEST(Chat, AFinalAssistantMessageIsContinued) {
       R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"Good mor"}])";
   input.continue_final_message = true;
   input.add_generation_prompt = false;
-  EXPECT_TRUE(apply(input).prompt.ends_with("Good mor"));
+  const ChatPrompt prompt = apply(input);
+  EXPECT_TRUE(prompt.prompt.ends_with("Good mor"));
+  EXPECT_EQ(prompt.parser->parse("nin", true).content, "nin");
+  EXPECT_EQ(prompt.parser->parse("ning.", false).content, "ning.") << "only what is new";
   input.add_generation_prompt = true;
   EXPECT_FALSE(tiny_vocabulary()->apply_template(input).ok()) << "not both";
 }
@@ -83,6 +86,46 @@ TEST(Chat, AToolCallIsReadOutOfTheReply) {
     const auto partial = prompt.parser->parse(reply.substr(0, i), true);
     EXPECT_LE(partial.tool_calls.size(), 1U);
   }
+}
+
+// Streams tell what each partial parse has more than the one before: nothing may be taken back.
+TEST(Chat, PartialMessagesOnlyGrow) {
+  ChatInput input = hello();
+  input.tools_json = weather_tool;
+  const ChatPrompt prompt = apply(input);
+  EXPECT_FALSE(prompt.parser->is_plain());
+  const std::string reply =
+      "Let me <see>.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": "
+      "{\"city\": \"Os\\\"l\\u00e9o\", \"days\": [1, {\"a\": 2.5}], \"x\": null}}\n</tool_call>";
+  ReplyParser::Message before;
+  for (std::size_t i = 0; i <= reply.size(); ++i) {
+    const auto now = prompt.parser->parse(reply.substr(0, i), i < reply.size());
+    EXPECT_TRUE(now.content.starts_with(before.content)) << i;
+    ASSERT_GE(now.tool_calls.size(), before.tool_calls.size()) << i;
+    if (!before.tool_calls.empty()) {
+      EXPECT_EQ(now.tool_calls[0].name, before.tool_calls[0].name);
+      EXPECT_TRUE(now.tool_calls[0].arguments.starts_with(before.tool_calls[0].arguments)) << i;
+    }
+    before = now;
+  }
+  EXPECT_EQ(before.content, "Let me <see>.\n");
+  ASSERT_EQ(before.tool_calls.size(), 1U);
+}
+
+TEST(Chat, APlainReplyNeedsNoParsing) {
+  EXPECT_TRUE(apply(hello()).parser->is_plain());
+  ChatInput input = hello();
+  input.json_schema = R"({"type":"object"})";
+  EXPECT_FALSE(apply(input).parser->is_plain()) << "the library takes ```json away";
+  input = hello();
+  input.tools_json = weather_tool;
+  input.tool_choice = "none";
+  const std::string call =
+      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {}}\n</tool_call>";
+  EXPECT_TRUE(apply(input).parser->parse(call, false).tool_calls.empty());
+  input.tool_choice = "auto";
+  input.parse_reply = false;
+  EXPECT_TRUE(apply(input).parser->is_plain());
 }
 
 TEST(Chat, TheGrammarOfToolsMakesASampler) {

@@ -326,6 +326,44 @@ TEST(GrammarGuards, SchemasWithoutEndAreTheClientsFault) {
   }
 }
 
+std::string with_pattern(const std::string& pattern) {
+  std::string escaped;
+  for (const char c : pattern)
+    escaped += c == '\\' || c == '"' ? std::string{'\\', c} : std::string{c};
+  return R"({"type":"string","pattern":")" + escaped + "\"}";
+}
+
+TEST(GrammarGuards, PatternsThatTheLibraryWouldIgnoreAreFaults) {
+  const auto vocabulary = tiny_vocabulary();
+  for (const char* pattern : {"^abc$", "^[a-z]+$", "^(?:ab)?$", "^a{2,}|b$", R"(^a\.b\\$)",
+                              "^[^a]$", R"(^\u0041\x41$)", "^[a^b$c{]$", "^$"}) {
+    const auto grammar = vocabulary->grammar_from_schema(with_pattern(pattern));
+    EXPECT_TRUE(grammar.ok()) << pattern << ": " << grammar.error().message;
+  }
+  for (const char* pattern :
+       {"abc", "^abc", "abc$", "^(?=x)y$", R"(^\d$)", R"(^[\w]$)", "^a^b$", "^a$b$", "^a{x}$",
+        "^a{$", "^a}$", "^(a$", "^a)$", "^[a$", R"(^a\$)", R"(^\x4$)", R"(^\u12$)", "$", "^"}) {
+    const auto grammar = vocabulary->grammar_from_schema(with_pattern(pattern));
+    ASSERT_FALSE(grammar.ok()) << pattern;
+    EXPECT_TRUE(grammar.error().message.starts_with("json_schema: pattern")) << pattern;
+  }
+}
+
+TEST(GrammarGuards, ToolsMayAskMoreThanTheGrammarCanSay) {
+  ChatInput input;
+  input.messages_json = R"([{"role":"user","content":"hi"}])";
+  for (const std::string& schema :
+       {with_pattern(R"(^\d{4}$)"), std::string(R"({"type":"string","maxLength":65536})"),
+        std::string(R"({"type":"array","minItems":5000,"items":{"type":"string"}})")}) {
+    input.tools_json = R"([{"type":"function","function":{"name":"f","parameters":)"
+                       R"({"type":"object","properties":{"a":)" +
+                       schema + "}}}}]";
+    const auto prompt = tiny_vocabulary()->apply_template(input);
+    ASSERT_TRUE(prompt.ok()) << schema << prompt.error().message;
+    EXPECT_TRUE(tiny_vocabulary()->make_sampler(prompt->constraints, {}).ok()) << schema;
+  }
+}
+
 TEST(GrammarGuards, LongChainsOfReferencesDoNotOverflowTheStack) {
   std::string chain = R"({"$ref":"#/d0")";
   for (int i = 0; i < 500; ++i) {

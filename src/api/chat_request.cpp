@@ -1,0 +1,244 @@
+#include "api/chat_request.h"
+
+#include "api/chat_messages.h"
+#include "api/error.h"
+#include "api/launch.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace fermata::api {
+namespace {
+
+constexpr auto reasoning_formats =
+    std::to_array<std::string_view>({"auto", "none", "deepseek", "deepseek-legacy"});
+constexpr std::int64_t int_max = std::numeric_limits<std::int32_t>::max();
+
+// Fields that change nothing here, of the type that OpenAI gives them.
+void check_idle_fields(const Fields& fields) {
+  for (const char* name :
+       {"model", "user", "service_tier", "safety_identifier", "verbosity", "prompt_cache_key"}) {
+    static_cast<void>(fields.string(name, ""));
+  }
+  static_cast<void>(fields.boolean("store", false));
+  if (const Json* metadata = fields.find("metadata"); metadata && !metadata->is_object()) {
+    throw bad_request("metadata: must be an object");
+  }
+  for (const std::string& modality : fields.strings("modalities", {}, 8)) {
+    if (modality == "text") continue;
+    throw ApiError{.type = ErrorType::not_supported,
+                   .message = fmt::format("modalities: '{}' is not supported", modality)};
+  }
+}
+
+// What the reply must look like, as a schema; empty: anything.
+std::string read_response_format(const Fields& fields) {
+  const Json* format = fields.find("response_format");
+  if (format == nullptr) return "";
+  if (!format->is_object()) throw bad_request("response_format: must be an object");
+  const Fields inside(*format);
+  const Json* type = inside.find("type");
+  if (type == nullptr || !type->is_string()) {
+    throw bad_request("response_format: type must be a text");
+  }
+  const Json* schema = nullptr;
+  if (*type == "json_object") {
+    schema = inside.find("schema");
+  } else if (*type == "json_schema") {
+    const Json* wrapper = inside.find("json_schema");
+    if (wrapper == nullptr || !wrapper->is_object()) {
+      throw bad_request("response_format: json_schema must be an object");
+    }
+    static_cast<void>(Fields(*wrapper).boolean("strict", false));
+    schema = Fields(*wrapper).find("schema");
+  } else if (*type == "text") {
+    return "";
+  } else {
+    throw bad_request(
+        fmt::format("response_format: type must be one of \"text\", "
+                    "\"json_object\" or \"json_schema\", but got: {}",
+                    type->get<std::string>()));
+  }
+  if (schema != nullptr && !schema->is_object()) {
+    throw bad_request("response_format: the schema must be an object");
+  }
+  return schema == nullptr || schema->empty() ? R"({"type":"object"})" : dump(*schema);
+}
+
+void read_constraints(const Fields& fields, const Tools& tools, engine::ChatInput& input) {
+  input.grammar = fields.string("grammar", "");
+  input.json_schema = read_response_format(fields);
+  if (const Json* schema = fields.find("json_schema")) {
+    if (!schema->is_object()) throw bad_request("json_schema: must be an object");
+    if (input.json_schema.empty()) input.json_schema = dump(*schema);
+  }
+  if (!input.grammar.empty() && !input.json_schema.empty()) {
+    throw bad_request("json_schema: Cannot use both json_schema and grammar");
+  }
+  if (!tools.may_be_called()) return;
+  const char* what = nullptr;
+  if (!input.json_schema.empty()) {
+    what = fields.has("json_schema") ? "json_schema" : "response_format";
+  }
+  if (!input.grammar.empty()) what = "grammar";
+  if (what != nullptr) {
+    throw bad_request(std::string(what) + ": Cannot use custom grammar constraints with tools.");
+  }
+}
+
+// The server's own arguments of the template, then the request's.
+void read_template_kwargs(const Fields& fields, const Context& context, engine::ChatInput& input) {
+  const auto merge = [&](const Json& kwargs) {
+    for (const auto& [key, value] : kwargs.items()) input.template_kwargs[key] = dump(value);
+  };
+  const std::string& own = context.settings->chat.template_kwargs;
+  if (!own.empty()) merge(Json::parse(own));
+  if (const Json* kwargs = fields.find("chat_template_kwargs")) {
+    if (!kwargs->is_object()) throw bad_request("chat_template_kwargs: must be an object");
+    merge(*kwargs);
+  }
+}
+
+void read_effort(const std::string& effort, engine::ChatInput& input) {
+  if (effort == "none") {
+    input.enable_thinking = false;
+    input.template_kwargs.erase("reasoning_effort");
+  } else if (!effort.empty()) {
+    input.template_kwargs["reasoning_effort"] = dump(Json(effort));
+  }
+}
+
+void read_reasoning(const Fields& fields, const Context& context, engine::ChatInput& input) {
+  const settings::ChatSettings& settings = context.settings->chat;
+  input.reasoning_format = fields.string("reasoning_format", settings.reasoning_format);
+  if (std::find(reasoning_formats.begin(), reasoning_formats.end(), input.reasoning_format) ==
+      reasoning_formats.end()) {
+    throw bad_request("reasoning_format: must be auto, none, deepseek or deepseek-legacy");
+  }
+  input.enable_thinking = settings.reasoning != "off";
+  if (settings.reasoning_effort != "default") read_effort(settings.reasoning_effort, input);
+  read_template_kwargs(fields, context, input);
+  if (const auto thinking = input.template_kwargs.find("enable_thinking");
+      thinking != input.template_kwargs.end()) {
+    if (thinking->second != "true" && thinking->second != "false") {
+      throw bad_request("chat_template_kwargs: enable_thinking must be true or false");
+    }
+    input.enable_thinking = thinking->second == "true";
+  }
+  read_effort(fields.string("reasoning_effort", ""), input);
+  if (!input.enable_thinking) input.template_kwargs["enable_thinking"] = "false";
+
+  std::int64_t budget = settings.reasoning_budget;
+  for (const char* name : {"thinking_budget_tokens", "reasoning_budget_tokens"}) {
+    budget = fields.integer(name, budget, -1, int_max);
+  }
+  input.reasoning_budget = static_cast<std::int32_t>(budget);
+  input.reasoning_budget_message =
+      fields.string("reasoning_budget_message", settings.reasoning_budget_message);
+}
+
+// Whether the last message is to be gone on with.
+void read_continuation(const Fields& fields, const Context& context, const Json& messages,
+                       engine::ChatInput& input) {
+  input.continue_final_message = fields.boolean("continue_final_message", false);
+  const auto is_assistant = [&](std::size_t from_end) {
+    return messages.size() >= from_end &&
+           messages[messages.size() - from_end]["role"] == "assistant";
+  };
+  input.add_generation_prompt =
+      fields.boolean("add_generation_prompt", !input.continue_final_message);
+  if (input.continue_final_message && !is_assistant(1)) {
+    throw bad_request("continue_final_message: the last message is not the assistant's");
+  }
+  if (!input.continue_final_message && context.settings->chat.prefill_assistant &&
+      is_assistant(1)) {
+    if (is_assistant(2)) {
+      throw bad_request(
+          "messages: Cannot have 2 or more assistant messages at the end of the list.");
+    }
+    input.continue_final_message = true;
+    input.add_generation_prompt = false;
+  }
+  if (input.continue_final_message && input.add_generation_prompt) {
+    throw bad_request(
+        "continue_final_message: Cannot set both add_generation_prompt and "
+        "continue_final_message to true.");
+  }
+  if (input.continue_final_message && messages.back().contains("tool_calls")) {
+    throw bad_request("messages: Cannot continue an assistant message that contains tool calls.");
+  }
+}
+
+// What the template asks of the sampler; grammar and schema of the request came back with it.
+void set_constraints(SamplingParams&& from, SamplingParams& out) {
+  out.grammar = std::move(from.grammar);
+  out.grammar_origin = from.grammar_origin;
+  out.grammar_lazy = from.grammar_lazy;
+  out.grammar_triggers = std::move(from.grammar_triggers);
+  out.preserved_tokens = std::move(from.preserved_tokens);
+  out.generation_prompt = std::move(from.generation_prompt);
+  out.reasoning_start = std::move(from.reasoning_start);
+  out.reasoning_ends = std::move(from.reasoning_ends);
+  out.reasoning_budget = from.reasoning_budget;
+  out.reasoning_budget_message = std::move(from.reasoning_budget_message);
+}
+
+}  // namespace
+
+engine::ChatPrompt render_chat(const Fields& fields, const Context& context) {
+  check_idle_fields(fields);
+  engine::ChatInput input;
+  const Json messages = read_messages(fields);
+  const auto caps = context.vocabulary->chat_template_caps();
+  const auto parallel = caps.find("supports_parallel_tool_calls");
+  const Tools tools = read_tools(fields, parallel != caps.end() && parallel->second);
+  input.messages_json = dump(messages);
+  if (!tools.list.empty()) input.tools_json = dump(tools.list);
+  input.tool_choice = tools.choice;
+  input.parallel_tool_calls = tools.are_parallel;
+  input.parse_reply = !context.settings->chat.skip_parsing;
+  read_constraints(fields, tools, input);
+  read_reasoning(fields, context, input);
+  read_continuation(fields, context, messages, input);
+  auto prompt = context.vocabulary->apply_template(input);
+  if (!prompt) throw bad_request(prompt.error().message);
+  return std::move(prompt).value();
+}
+
+std::int64_t count_chat_tokens(const Json& body, const Context& context) {
+  const engine::ChatPrompt prompt = render_chat(Fields(body), context);
+  return static_cast<std::int64_t>(context.vocabulary->tokenize(prompt.prompt, true, true).size());
+}
+
+Chat read_chat(const Json& body, const Context& context) {
+  const Fields fields(body);
+  Chat out;
+  out.request = read_request(fields, context);
+  refuse_unsupported(fields, {{"functions", Neutral::empty_list},
+                              {"lora", Neutral::empty_list},
+                              {"reasoning_control", Neutral::off},
+                              {"grammar_lazy", Neutral::off},
+                              {"grammar_triggers", Neutral::empty_list},
+                              {"preserved_tokens", Neutral::empty_list}});
+  out.options = read_generation_options(fields, context);
+  out.options.probabilities = read_chat_probabilities(fields, out.request.sampling);
+  out.choices = read_choices(fields, context);
+  engine::ChatPrompt prompt = render_chat(fields, context);
+  out.request.prompt = context.vocabulary->tokenize(prompt.prompt, true, true);
+  out.request.stop.insert(out.request.stop.end(), prompt.stop.begin(), prompt.stop.end());
+  set_constraints(std::move(prompt.constraints), out.request.sampling);
+  out.parser = std::move(prompt.parser);
+  return out;
+}
+
+std::string find_chat_settings_fault(const settings::ChatSettings& settings) {
+  if (settings.template_kwargs.empty()) return "";
+  const Json kwargs = Json::parse(settings.template_kwargs, nullptr, false);
+  if (!kwargs.is_object()) return "--chat-template-kwargs: must be a JSON object";
+  return "";
+}
+
+}  // namespace fermata::api
