@@ -29,33 +29,39 @@ std::string_view trimmed(std::string_view text) {
 }  // namespace
 
 Access::Access(std::span<const std::string> keys) {
-  for (const std::string& key : keys) digests_.push_back(digest_of(key));
+  for (const std::string& key : keys) owners_.push_back(digest_of(key));
 }
 
-bool Access::admits(const Inquiry& inquiry) const {
-  if (digests_.empty()) return true;
-  return std::ranges::any_of(inquiry.headers, [this](const auto& line) {
-    const auto& [name, value] = line;
-    if (name == "x-api-key") return is_key(trimmed(value));
-    if (name != "authorization" || !is_bearer(value)) return false;
-    return is_key(trimmed(std::string_view(value).substr(scheme.size())));
-  });
+std::optional<std::size_t> Access::find(const Inquiry& inquiry) const {
+  if (owners_.empty()) return 0;
+  for (const auto& [name, value] : inquiry.headers) {
+    std::optional<std::size_t> found;
+    if (name == "x-api-key") found = find_key(trimmed(value));
+    if (name == "authorization" && is_bearer(value)) {
+      found = find_key(trimmed(std::string_view(value).substr(scheme.size())));
+    }
+    if (found) return found;
+  }
+  return std::nullopt;
 }
 
-Access::Digest Access::digest_of(std::string_view key) {
-  Digest out;
-  const int done = EVP_Digest(key.data(), key.size(), out.data(), nullptr, EVP_sha256(), nullptr);
+Owner Access::digest_of(std::string_view key) {
+  Owner out;
+  auto* const bytes = reinterpret_cast<unsigned char*>(out.data());
+  const int done = EVP_Digest(key.data(), key.size(), bytes, nullptr, EVP_sha256(), nullptr);
   FERMATA_CHECK(done == 1, "OpenSSL has SHA-256");
   return out;
 }
 
-bool Access::is_key(std::string_view text) const {
-  const Digest given = digest_of(text);
-  int found = 0;
-  for (const Digest& digest : digests_) {
-    found |= CRYPTO_memcmp(given.data(), digest.data(), digest.size()) == 0 ? 1 : 0;
+// All are compared, so that the time does not tell which.
+std::optional<std::size_t> Access::find_key(std::string_view text) const {
+  const Owner given = digest_of(text);
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    const Owner& owner = owners_[i];
+    if (CRYPTO_memcmp(given.data(), owner.data(), owner.size()) == 0) found = i;
   }
-  return found != 0;
+  return found;
 }
 
 }  // namespace fermata::api

@@ -2,9 +2,10 @@
 #pragma once
 
 #include "api/exchange.h"
+#include "core/request.h"
 
-#include <array>
-#include <cstdint>
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,16 +19,19 @@ class Access {
   // Without keys everybody is admitted.
   explicit Access(std::span<const std::string> keys);
 
-  // Whether one of its headers carries a key: "Authorization: Bearer KEY" or "X-Api-Key: KEY".
-  // Takes the same time whatever the header has in common with a key.
-  bool admits(const Inquiry& inquiry) const;
+  // The owner of each key, in their order.
+  const std::vector<Owner>& owners() const { return owners_; }
+
+  // Which key one of its headers carries: "Authorization: Bearer KEY" or "X-Api-Key: KEY"; none: it
+  // is not admitted. 0 where there are no keys. Takes the same time whatever the header has in
+  // common with a key.
+  std::optional<std::size_t> find(const Inquiry& inquiry) const;
 
  private:
-  using Digest = std::array<std::uint8_t, 32>;
-  static Digest digest_of(std::string_view key);
-  bool is_key(std::string_view text) const;
+  static Owner digest_of(std::string_view key);
+  std::optional<std::size_t> find_key(std::string_view text) const;
 
-  std::vector<Digest> digests_;
+  std::vector<Owner> owners_;
 };
 
 }  // namespace fermata::api

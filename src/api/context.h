@@ -1,6 +1,7 @@
 // What the routes need of the rest of the server. Built by app, constant for the service's life.
 #pragma once
 
+#include "core/request.h"
 #include "core/sampling_params.h"
 #include "engine/model.h"
 #include "engine/vocabulary.h"
@@ -23,6 +24,7 @@ struct Context {
   std::string model_name;    // What replies call the model: the alias, or the file's name.
   std::string build;         // "fermata 0.1.0 (libllama v0.4.0)".
   std::int64_t started = 0;  // Seconds since 1970.
+  Owner owner{};             // Of all requests that come by this context.
   // Adds what parts that api does not know count; may be empty. Thread-safe.
   std::function<void(Exposition&)> more_metrics;
 };

@@ -170,7 +170,8 @@ void write_cache(Exposition& out, const scheduler::SchedulerStats& stats) {
   const auto counter = [&](const char* name, const char* help, const Gauge& count) {
     out.counter(name, help, static_cast<double>(count.value()));
   };
-  out.gauge("fermata_cache_bytes", "Bytes of conversations that nobody computes, by where they are.",
+  out.gauge("fermata_cache_bytes",
+            "Bytes of conversations that nobody computes, by where they are.",
             static_cast<double>(stats.cached_bytes.value()), {{"tier", "ram"}});
   out.gauge("fermata_cache_conversations", "Conversations kept out of the pool.",
             static_cast<double>(stats.cached_conversations.value()), {{"tier", "ram"}});

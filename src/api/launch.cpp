@@ -133,6 +133,7 @@ Request read_request(const Fields& fields, const Context& context) {
   const Tokens window = context.scheduler->status().limits().window;
   Request out;
   out.id = next_id();
+  out.owner = context.owner;
   out.max_tokens = read_max_tokens(fields, context);
   out.stop = read_stop(fields, context);
   out.cache_prompt = fields.boolean("cache_prompt", context.settings->server.cache_prompt);

@@ -13,6 +13,7 @@
 #include "api/text.h"
 #include "base/log.h"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 
@@ -101,8 +102,12 @@ bool is_public(const Inquiry& inquiry) {
 
 class Routes final : public Service {
  public:
-  explicit Routes(const Context& context)
-      : context_(context), access_(context.settings->security.api_keys) {}
+  explicit Routes(const Context& context) : access_(context.settings->security.api_keys) {
+    contexts_.assign(std::max<std::size_t>(access_.owners().size(), 1), context);
+    for (std::size_t i = 0; i < access_.owners().size(); ++i) {
+      contexts_[i].owner = access_.owners()[i];
+    }
+  }
 
   std::unique_ptr<Exchange> begin(Inquiry inquiry) override {
     try {
@@ -123,15 +128,16 @@ class Routes final : public Service {
 
  private:
   bool may_ask(const Inquiry& inquiry) const {
-    return is_public(inquiry) || access_.admits(inquiry);
+    return is_public(inquiry) || access_.find(inquiry).has_value();
   }
 
   std::unique_ptr<Exchange> answer(const Inquiry& inquiry) {
     if (!may_ask(inquiry)) {
       throw ApiError{.type = ErrorType::authentication, .message = "Invalid API Key"};
     }
+    const Context& context = contexts_[access_.find(inquiry).value_or(0)];
     if (inquiry.method == Method::post && is_slot_path(inquiry.path)) {
-      return slot_action(context_, inquiry.path, inquiry.query);
+      return slot_action(context, inquiry.path, inquiry.query);
     }
     const Route* route = find_route(inquiry.method, inquiry.path);
     if (route == nullptr) {
@@ -141,54 +147,54 @@ class Routes final : public Service {
       case Action::health:
         return health();
       case Action::models:
-        return models(context_);
+        return models(context);
       case Action::props:
-        return props(context_);
+        return props(context);
       case Action::slots:
-        return slots(context_, query_value(inquiry.query, "fail_on_no_slot") == "1");
+        return slots(context, query_value(inquiry.query, "fail_on_no_slot") == "1");
       case Action::metrics:
-        return metrics(context_, scrape_window_);
+        return metrics(context, scrape_window_);
       case Action::set_props:
-        return set_props();
+        return set_props(context);
       case Action::not_yet:
         throw ApiError{.type = ErrorType::not_supported,
                        .message = std::string(route->path) + " is not supported yet"};
       default:
-        return answer_body(route->action, parse_object(inquiry.body));
+        return answer_body(route->action, parse_object(inquiry.body), context);
     }
   }
 
-  std::unique_ptr<Exchange> answer_body(Action action, const Json& body) {
+  std::unique_ptr<Exchange> answer_body(Action action, const Json& body, const Context& context) {
     switch (action) {
       case Action::tokenize:
-        return tokenize(body, context_);
+        return tokenize(body, context);
       case Action::detokenize:
-        return detokenize(body, context_);
+        return detokenize(body, context);
       case Action::apply_template:
-        return apply_template(body, context_);
+        return apply_template(body, context);
       case Action::native_completion:
-        return native_completion(body, context_);
+        return native_completion(body, context);
       case Action::openai_completion:
-        return openai_completion(body, context_);
+        return openai_completion(body, context);
       case Action::infill:
-        return infill(body, context_);
+        return infill(body, context);
       case Action::chat_input_tokens:
-        return chat_input_tokens(body, context_);
+        return chat_input_tokens(body, context);
       case Action::create_response:
-        return create_response(body, context_);
+        return create_response(body, context);
       case Action::response_input_tokens:
-        return response_input_tokens(body, context_);
+        return response_input_tokens(body, context);
       case Action::create_message:
-        return create_message(body, context_);
+        return create_message(body, context);
       case Action::count_message_tokens:
-        return count_message_tokens(body, context_);
+        return count_message_tokens(body, context);
       default:
-        return chat_completion(body, context_);
+        return chat_completion(body, context);
     }
   }
 
-  std::unique_ptr<Exchange> set_props() const {
-    if (!context_.settings->server.props) {
+  std::unique_ptr<Exchange> set_props(const Context& context) const {
+    if (!context.settings->server.props) {
       throw ApiError{.type = ErrorType::not_supported,
                      .message =
                          "This server does not support changing global properties. Start it with "
@@ -197,8 +203,8 @@ class Routes final : public Service {
     return ready_exchange(Head{}, R"({"success":true})");
   }
 
-  Context context_;
   Access access_;
+  std::vector<Context> contexts_;  // One for each key, one without any. Replies refer to them.
   ScrapeWindow scrape_window_;
 };
 

@@ -82,8 +82,7 @@ Result<void, std::string> Instance::open_store(scheduler::SchedulerOptions& opti
   log_info("--page-dir holds {} conversations, {} bytes", report.pages, report.bytes.value);
   const Geometry& geometry = engine_->geometry();
   options.archive.store = store_.get();
-  options.archive.fingerprint =
-      model_->fingerprint(geometry.cache_type_k, geometry.cache_type_v);
+  options.archive.fingerprint = model_->fingerprint(geometry.cache_type_k, geometry.cache_type_v);
   return {};
 }
 

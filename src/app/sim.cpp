@@ -70,14 +70,15 @@ void say_seed(int) {
 void print_figures(const sim::Figures& figures) {
   std::printf(
       "%lld requests (%lld cancelled, %lld failed as they had to), %lld ticks, %lld parks, %lld "
-      "resumes, %lld tokens recomputed, %lld conversations fetched, %lld steps without room, %lld broken\n"
+      "resumes, %lld tokens recomputed, %lld conversations fetched, %lld steps without room, %lld "
+      "broken\n"
       "longest wait of a parked request: %.2f of its bound\n",
       static_cast<long long>(figures.requests), static_cast<long long>(figures.cancelled),
       static_cast<long long>(figures.failed), static_cast<long long>(figures.ticks),
       static_cast<long long>(figures.parks), static_cast<long long>(figures.resumes),
       static_cast<long long>(figures.recomputed), static_cast<long long>(figures.fetched),
-      static_cast<long long>(figures.no_room),
-      static_cast<long long>(figures.broken), figures.wait_of_bound);
+      static_cast<long long>(figures.no_room), static_cast<long long>(figures.broken),
+      figures.wait_of_bound);
 }
 
 void print_failure(std::uint64_t seed, const std::vector<std::string>& faults) {

@@ -4,11 +4,17 @@
 #include "base/types.h"
 #include "core/sampling_params.h"
 
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace fermata {
+
+// Whose request it is: a digest of the API key, all zero without keys. Conversations of one owner
+// are nothing that another could start from.
+using Owner = std::array<std::byte, 32>;
 
 // One sequence to generate. Immutable after submission; shared by the scheduler and /slots.
 struct Request {
@@ -28,7 +34,8 @@ struct Request {
   bool wants_progress = false;  // Of the prompt.
   bool wants_timings = false;   // With every token.
   std::int32_t priority = 0;    // Higher goes first when something has to wait.
-  GroupId group{};              // Of requests with the same prompt, submitted in a row.
+  Owner owner{};
+  GroupId group{};  // Of requests with the same prompt, submitted in a row.
 };
 
 }  // namespace fermata

@@ -9,8 +9,9 @@ namespace fermata::kv {
 bool Archive::fetch(const Request& request, Tokens at_hand) {
   if (!is_on() || request.prompt.size() < 2) return false;
   const std::span<const TokenId> prompt(request.prompt);
-  const auto match = options_.store->find(store::Owner{}, options_.fingerprint, kind_,
-                                          prompt.first(prompt.size() - 1));
+  const store::Owner owner{request.owner};
+  const auto match =
+      options_.store->find(owner, options_.fingerprint, kind_, prompt.first(prompt.size() - 1));
   if (!match || match->tokens < at_hand + worth_loading) return false;
   const Ticket ticket(next_ticket_++);
   if (options_.store->load(ticket, match->page, options_.fingerprint, match->blocks) !=
@@ -26,6 +27,7 @@ bool Archive::save(Seat seat, double price_seconds, bool at_shutdown) {
   Image image = pool_.copy_all(seat);
   if (image.tokens.empty()) return true;
   store::Draft draft;
+  draft.owner = store::Owner{image.owner};
   draft.fingerprint = options_.fingerprint;
   draft.kind = kind_;
   draft.reason = at_shutdown ? store::Reason::shutdown : store::Reason::idle;
@@ -55,7 +57,8 @@ store::Submit Archive::hand_in(Ticket ticket, const Image& image, store::Draft d
 
 bool Archive::shelve(store::Completion& completion) {
   if (completion.outcome != store::Outcome::done) return false;
-  return pool_.shelve(completion.tokens, std::move(completion.blocks), completion.page.in_chunks);
+  return pool_.shelve(completion.tokens, std::move(completion.blocks), completion.page.in_chunks,
+                      completion.page.owner.bytes);
 }
 
 void Archive::reap(std::vector<Arrival>& arrived) {

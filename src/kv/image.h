@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/types.h"
+#include "core/request.h"
 #include "kv/vault.h"
 
 #include <span>
@@ -15,6 +16,7 @@ struct Image {
   std::vector<TokenId> tokens;
   std::vector<Piece> pieces;
   Tokens in_chunks{0};  // Leading tokens that were computed as whole chunks; see Pool.
+  Owner owner{};
 
   Bytes size() const;
 };

@@ -87,9 +87,9 @@ Tokens Pool::reusable(Seat seat, Tokens common) const {
   return as_if_new ? whole : Tokens(0);
 }
 
-PrefixMatch Pool::match(Seat seat, std::span<const TokenId> prompt) const {
+PrefixMatch Pool::match(Seat seat, std::span<const TokenId> prompt, const Owner& owner) const {
   const SeatState& state = at(seat);
-  if (state.tokens.empty() || prompt.size() < 2) return {};
+  if (state.owner != owner || state.tokens.empty() || prompt.size() < 2) return {};
   const Tokens common =
       reusable(seat, common_prefix(state.tokens, prompt.first(prompt.size() - 1)));
   PrefixMatch out;

@@ -87,10 +87,12 @@ class Pool {
   // Cells that busy seats were promised and do not hold yet.
   Tokens outstanding() const;
 
-  PrefixMatch match(Seat seat, std::span<const TokenId> prompt) const;
+  PrefixMatch match(Seat seat, std::span<const TokenId> prompt, const Owner& owner = {}) const;
 
   // What the shelf could spare for a prompt; see Shelf::offer.
-  Offer offer(std::span<const TokenId> prompt) const { return shelf_.offer(prompt); }
+  Offer offer(std::span<const TokenId> prompt, const Owner& owner = {}) const {
+    return shelf_.offer(prompt, owner);
+  }
 
   // Seats a sequence that keeps the first `keep` tokens of what the seat holds. Answers how many
   // were kept: fewer than asked when the memory could not be cut there. An idle conversation that
@@ -102,7 +104,10 @@ class Pool {
   Tokens take_shared(Seat seat, Seat from, Tokens n);
   // Seats a sequence on what the shelf has for its prompt. Answers how many tokens the seat holds:
   // the offer's, or 0 when they could not be brought back. REQUIRES: use(seat) != busy.
-  Tokens take_shelved(Seat seat, std::span<const TokenId> prompt, Offer offer);
+  Tokens take_shelved(Seat seat, std::span<const TokenId> prompt, Offer offer,
+                      const Owner& owner = {});
+  // Whose conversation a busy seat holds from now on.
+  void give_to(Seat seat, const Owner& owner) { at(seat).owner = owner; }
   // REQUIRES: use(seat) == busy; one reservation a seat at a time.
   [[nodiscard]] Reservation reserve(Seat seat, Tokens total);
 
@@ -138,7 +143,8 @@ class Pool {
   Image copy_all(Seat seat);
   // Puts what was stored elsewhere on the shelf, as far as the budget reaches: blocks from the
   // first token on, or one piece. False: nothing of it is there.
-  bool shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> pieces, Tokens in_chunks);
+  bool shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> pieces, Tokens in_chunks,
+              const Owner& owner);
   // Drops what an idle seat holds; it goes to the shelf. No effect on an empty one.
   // REQUIRES: use(seat) != busy.
   void evict(Seat seat);
@@ -154,8 +160,9 @@ class Pool {
     SeatUse use = SeatUse::empty;
     std::vector<TokenId> tokens;
     Micros last_used;
-    Tokens promised;            // 0: no reservation.
-    Tokens in_chunks;           // Leading tokens that were computed as whole chunks.
+    Tokens promised;   // 0: no reservation.
+    Tokens in_chunks;  // Leading tokens that were computed as whole chunks.
+    Owner owner{};
     std::vector<Piece> mirror;  // Bytes of its cells, from the first on.
     bool is_kept = true;        // Idle: it may go to the shelf; no copy of it has failed.
   };

@@ -45,7 +45,7 @@ Offer Shelf::offer_of(const Image& entry, std::span<const TokenId> prompt) const
   return {reuse, cells};
 }
 
-Shelf::Found Shelf::find(std::span<const TokenId> prompt) const {
+Shelf::Found Shelf::find(std::span<const TokenId> prompt, const Owner& owner) const {
   Found best{entries_.end(), {}};
   if (entries_.empty() || prompt.size() < 2) return best;
   const std::vector<std::uint64_t> keys = keys_of(prompt.first(prompt.size() - 1));
@@ -55,6 +55,7 @@ Shelf::Found Shelf::find(std::span<const TokenId> prompt) const {
   for (;; --level) {
     const auto [first, last] = index_.equal_range(keys[level]);
     for (auto it = first; it != last; ++it) {
+      if (it->second->owner != owner) continue;
       const Offer offer = offer_of(*it->second, prompt);
       const bool more = offer.reuse > best.offer.reuse ||
                         (offer.reuse == best.offer.reuse && offer.cells < best.offer.cells);
@@ -65,10 +66,12 @@ Shelf::Found Shelf::find(std::span<const TokenId> prompt) const {
   }
 }
 
-Offer Shelf::offer(std::span<const TokenId> prompt) const { return find(prompt).offer; }
+Offer Shelf::offer(std::span<const TokenId> prompt, const Owner& owner) const {
+  return find(prompt, owner).offer;
+}
 
-Image Shelf::share(std::span<const TokenId> prompt, Offer offer) {
-  const Found found = find(prompt);
+Image Shelf::share(std::span<const TokenId> prompt, Offer offer, const Owner& owner) {
+  const Found found = find(prompt, owner);
   if (found.entry == entries_.end() || found.offer.reuse < offer.reuse ||
       found.offer.cells > offer.cells) {
     return {};
@@ -85,6 +88,7 @@ Image Shelf::share(std::span<const TokenId> prompt, Offer offer) {
   const auto& tokens = found.entry->tokens;
   out.tokens.assign(tokens.begin(), tokens.begin() + cells.value);
   out.in_chunks = std::min(found.entry->in_chunks, cells);
+  out.owner = owner;
   return out;
 }
 
@@ -99,14 +103,14 @@ void Shelf::put(Image image) {
     if (!same_kind || common_prefix(it->second->tokens, image.tokens) != length(image.tokens)) {
       continue;
     }
-    if (it->second->in_chunks < image.in_chunks) continue;
+    if (it->second->owner != image.owner || it->second->in_chunks < image.in_chunks) continue;
     entries_.splice(entries_.end(), entries_, it->second);
     return;
   }
   for (auto it = entries_.begin(); options_.cuts && it != entries_.end(); ++it) {
     const Tokens all = length(it->tokens);
-    if (all <= length(image.tokens) && common_prefix(it->tokens, image.tokens) == all &&
-        it->in_chunks <= image.in_chunks) {
+    if (it->owner == image.owner && all <= length(image.tokens) &&
+        common_prefix(it->tokens, image.tokens) == all && it->in_chunks <= image.in_chunks) {
       beginnings.push_back(it);
     }
   }

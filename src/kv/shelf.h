@@ -45,9 +45,9 @@ class Shelf {
   // on is enough.
   void put(Image image);
   // The most that any entry can spare for the prompt; 0: nothing.
-  Offer offer(std::span<const TokenId> prompt) const;
+  Offer offer(std::span<const TokenId> prompt, const Owner& owner) const;
   // A share of the pieces that the offer lies in; empty when there is no such offer any more.
-  Image share(std::span<const TokenId> prompt, Offer offer);
+  Image share(std::span<const TokenId> prompt, Offer offer, const Owner& owner);
   // Whether so many more cached bytes fit, others being dropped as far as needed.
   bool make_room(Bytes more);
   // Drops entries until the budget holds what is left.
@@ -64,7 +64,7 @@ class Shelf {
     Offer offer;
   };
 
-  Found find(std::span<const TokenId> prompt) const;
+  Found find(std::span<const TokenId> prompt, const Owner& owner) const;
   Offer offer_of(const Image& entry, std::span<const TokenId> prompt) const;
   std::vector<std::uint64_t> keys_of(std::span<const TokenId> tokens) const;
   void drop(Entries::iterator entry);

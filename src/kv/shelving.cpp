@@ -74,18 +74,19 @@ Image Pool::copy_all(Seat seat) {
   for (const Piece& piece : state.mirror) image.pieces.push_back(piece.share());
   image.tokens = state.tokens;
   image.in_chunks = state.in_chunks;
+  image.owner = state.owner;
   return image;
 }
 
-bool Pool::shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> pieces,
-                  Tokens in_chunks) {
+bool Pool::shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> pieces, Tokens in_chunks,
+                  const Owner& owner) {
   Image image;
+  image.owner = owner;
   Tokens begin{0};
   const Tokens all{static_cast<std::int64_t>(tokens.size())};
   for (ByteBuffer& bytes : pieces) {
-    const Tokens end = engine_.capabilities().move_ranges
-                           ? std::min(next_block_end(begin, block_), all)
-                           : all;
+    const Tokens end =
+        engine_.capabilities().move_ranges ? std::min(next_block_end(begin, block_), all) : all;
     const Bytes size{static_cast<std::int64_t>(bytes.size())};
     if (end <= begin || !keeps_idle() || !shelf_.make_room(size)) break;
     image.pieces.push_back(vault_.put(std::move(bytes), end - begin, Hold::cached, true));
@@ -113,6 +114,7 @@ void Pool::shelve(Seat seat) {
   const Tokens kept = tokens_of(image.pieces);
   image.tokens.assign(state.tokens.begin(), state.tokens.begin() + kept.value);
   image.in_chunks = std::min(state.in_chunks, kept);
+  image.owner = state.owner;
   if (kept > Tokens(0)) shelf_.put(std::move(image));
 }
 
@@ -127,9 +129,10 @@ void Pool::settle() {
   }
 }
 
-Tokens Pool::take_shelved(Seat seat, std::span<const TokenId> prompt, Offer offer) {
+Tokens Pool::take_shelved(Seat seat, std::span<const TokenId> prompt, Offer offer,
+                          const Owner& owner) {
   // First of all: what the seat holds may push it off the shelf.
-  Image image = shelf_.share(prompt, offer);
+  Image image = shelf_.share(prompt, offer, owner);
   const Tokens emptied = take(seat, Tokens(0));
   FERMATA_CHECK(emptied == Tokens(0), "a cleared seat holds tokens");
   const Tokens restored = restore(seat, std::move(image));

@@ -31,7 +31,7 @@ Bytes capacity(const ByteBuffer& buffer) {
 
 struct Piece::Stored {
   ByteBuffer bytes;
-  std::uint64_t digest = 0;  // 0: may be stored a second time.
+  std::uint64_t digest = 0;      // 0: may be stored a second time.
   std::array<int, 3> holders{};  // By Hold.
 
   int shares() const { return holders[0] + holders[1] + holders[2]; }
@@ -84,9 +84,7 @@ Piece Piece::share() const {
   return {*vault_, *stored_, hold_, tokens_};
 }
 
-bool Piece::is_shared() const {
-  return stored_ != nullptr && stored_->shares() > 1;
-}
+bool Piece::is_shared() const { return stored_ != nullptr && stored_->shares() > 1; }
 
 void Piece::let_go() {
   if (stored_ == nullptr) return;

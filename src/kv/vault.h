@@ -17,7 +17,8 @@
 
 namespace fermata::kv {
 
-// Bytes that are held for several reasons are charged once, to the first of: parked, mirror, cached.
+// Bytes that are held for several reasons are charged once, to the first of: parked, mirror,
+// cached.
 enum class Hold : std::uint8_t {
   mirror,  // Of a running sequence: a copy of what is in the cells too. May be dropped.
   parked,  // The only copy.
@@ -26,7 +27,7 @@ enum class Hold : std::uint8_t {
 
 // None: no limit.
 struct Budgets {
-  std::optional<Bytes> preempt;         // Parked and mirrored bytes together.
+  std::optional<Bytes> preempt;          // Parked and mirrored bytes together.
   std::optional<Bytes> cache{Bytes(0)};  // Cached bytes.
 };
 

@@ -42,7 +42,7 @@ void Scheduler::take_arrivals() {
 bool Scheduler::is_loading(Sequence& sequence) {
   const Request& request = sequence.request();
   if (sequence.search() == Sequence::Search::open && archive_.is_on()) {
-    Tokens at_hand = pool_.offer(request.prompt).reuse;
+    Tokens at_hand = pool_.offer(request.prompt, request.owner).reuse;
     for (std::int32_t s = 0; s < pool_.seats(); ++s) {
       const kv::PrefixMatch found = match(request, Seat(s));
       at_hand = std::max({at_hand, found.own, found.shareable});

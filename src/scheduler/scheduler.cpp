@@ -192,7 +192,8 @@ kv::PrefixMatch Scheduler::match(const Request& request, Seat seat) const {
                           std::any_of(running_.begin(), running_.end(), [&](const auto& other) {
                             return other->seat() == seat && other->group() == request.group;
                           });
-  return request.cache_prompt || is_sibling ? pool_.match(seat, request.prompt) : kv::PrefixMatch{};
+  return request.cache_prompt || is_sibling ? pool_.match(seat, request.prompt, request.owner)
+                                            : kv::PrefixMatch{};
 }
 
 // Prefixes are looked up only for as many requests as there are seats to take.
@@ -227,7 +228,7 @@ void Scheduler::view_waiting() {
       }
       view.prefixes = std::span(prefixes_).subspan(first, n_seats);
       if (request.cache_prompt) {
-        const kv::Offer offer = pool_.offer(request.prompt);
+        const kv::Offer offer = pool_.offer(request.prompt, request.owner);
         view.shelf = {offer.reuse, offer.cells};
       }
     }
@@ -354,6 +355,7 @@ void Scheduler::admit(const policy::Admission& admission) {
     source = was_stored ? PrefixSource::disk : PrefixSource::ram;
   }
   const Tokens reused = take_seat(admission, sequence->request());
+  pool_.give_to(admission.seat, sequence->request().owner);
   kv::Reservation reservation;
   if (!options_.overcommit) {
     const Tokens need = std::max(cells_needed(sequence->request()), sequence->prompt_length());
@@ -371,13 +373,12 @@ Tokens Scheduler::take_seat(const policy::Admission& admission, const Request& r
     (void)save(admission.seat, false);
   }
   if (admission.fetched == Tokens(0)) {
-    return admission.source
-               ? pool_.take_shared(admission.seat, *admission.source, admission.reuse)
-               : pool_.take(admission.seat, admission.reuse);
+    return admission.source ? pool_.take_shared(admission.seat, *admission.source, admission.reuse)
+                            : pool_.take(admission.seat, admission.reuse);
   }
   const Micros began = clock_.now();
-  const Tokens reused =
-      pool_.take_shelved(admission.seat, request.prompt, {admission.reuse, admission.fetched});
+  const Tokens reused = pool_.take_shelved(admission.seat, request.prompt,
+                                           {admission.reuse, admission.fetched}, request.owner);
   stats_.cache_in.observe(clock_.now() - began);
   stats_.cache_tokens.add(static_cast<std::uint64_t>(reused.value));
   return reused;

@@ -34,10 +34,10 @@ struct SchedulerOptions {
   std::optional<Bytes> preempt_ram = Bytes(std::int64_t{8} << 30);  // None: no limit.
   // For conversations that nobody computes. None: no limit; 0: they are lost with their cells.
   std::optional<Bytes> cache_ram = Bytes(0);
-  Tokens cache_min{32};      // Shorter ones are not kept.
-  bool copies_idle = true;   // Copied ahead, while they are still in the pool.
+  Tokens cache_min{32};     // Shorter ones are not kept.
+  bool copies_idle = true;  // Copied ahead, while they are still in the pool.
   kv::ArchiveOptions archive;
-  Bytes bytes_per_token{0};  // What a swapped token takes, at most.
+  Bytes bytes_per_token{0};     // What a swapped token takes, at most.
   Tokens block = block_tokens;  // What mirrors grow by.
 };
 
@@ -155,8 +155,8 @@ class Scheduler {
   std::vector<std::unique_ptr<Sequence>> parked_;   // By time of parking; null as above.
   Bytes image_overhead_{0};                         // The most beyond bytes_per_token so far.
   std::vector<std::shared_ptr<const Request>> last_request_;  // By seat, for /slots.
-  std::vector<bool> unsaved_;                                  // By seat: it is idle and not stored.
-  std::vector<kv::Arrival> arrivals_;                            // Reused.
+  std::vector<bool> unsaved_;                                 // By seat: it is idle and not stored.
+  std::vector<kv::Arrival> arrivals_;                         // Reused.
   std::int32_t no_room_in_a_row_ = 0;
 
   // Reused every tick, so that the step path does not allocate.

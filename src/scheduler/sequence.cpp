@@ -27,8 +27,8 @@ Tokens Sequence::remaining() const {
   return limit < Tokens(0) ? Tokens(-1) : limit - predicted_;
 }
 
-void Sequence::admitted(Seat seat, Tokens reused, PrefixSource source,
-                        kv::Reservation reservation, Micros now) {
+void Sequence::admitted(Seat seat, Tokens reused, PrefixSource source, kv::Reservation reservation,
+                        Micros now) {
   FERMATA_CHECK(!seat_.has_value(), "seated twice");
   FERMATA_CHECK(reused < prompt_length(), "nothing left to compute");
   seat_ = last_seat_ = seat;

@@ -45,8 +45,8 @@ struct SchedulerStats {
   Counter cache_tokens;    // Of prompts, that came from them.
   TimeHistogram cache_in;  // Bringing one back.
   Counter loads_in_vain;   // Conversations that the store had and could not give.
-  Gauge held;        // Parked or queued, by an operator.
-  Gauge tokens_max;  // The longest sequence so far.
+  Gauge held;              // Parked or queued, by an operator.
+  Gauge tokens_max;        // The longest sequence so far.
 };
 
 struct SeatStatus {

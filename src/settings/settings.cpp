@@ -94,7 +94,8 @@ std::optional<std::string> find_fault(const Settings& settings) {
   }
   const bool no_cache = settings.server.cache_ram_mib == 0 || !settings.server.cache_prompt;
   if (!settings.pages.folder.empty() && no_cache) {
-    return "--page-dir brings conversations back by way of --cache-ram: set that above 0, and do not "
+    return "--page-dir brings conversations back by way of --cache-ram: set that above 0, and do "
+           "not "
            "give --no-cache-prompt";
   }
   return prefix_fault(settings.server.api_prefix);

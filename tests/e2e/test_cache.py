@@ -130,3 +130,14 @@ def test_unrelated_prompts_get_nothing_of_each_other(start: Callable[..., Server
         ours = turn(server, prompt(100 + i, lengths[i]), n_probs=5)
         theirs = turn(alone, prompt(100 + i, lengths[i]), n_probs=5)
         assert ours["content"] == theirs["content"]
+
+
+def test_keys_do_not_see_each_others_conversations(start: Callable[..., Server]) -> None:
+    """C1: the time to the first token told what somebody else had asked."""
+    server = start("-c", "1024", "-np", "2", "--api-key", "one,two")
+    seen = []
+    for key in ("one", "two", "one", "two"):
+        server.headers = {"Authorization": f"Bearer {key}"}
+        seen.append(turn(server, prompt(0))["timings"]["cache_n"])
+    assert seen[:2] == [0, 0]
+    assert seen[2] == seen[3] == len(prompt(0)) - 1
