@@ -22,15 +22,16 @@ bool Archive::fetch(const Request& request, Tokens at_hand) {
   return true;
 }
 
-bool Archive::save(Seat seat, double price_seconds, bool at_shutdown) {
+bool Archive::save(Seat seat, double price_seconds, SaveAt at) {
   if (!is_on()) return true;
   Image image = pool_.copy_all(seat);
   if (image.tokens.empty()) return true;
+  if (at == SaveAt::turn_end && is_saving_beginning_of(image)) return false;
   store::Draft draft;
   draft.owner = store::Owner{image.owner};
   draft.fingerprint = options_.fingerprint;
   draft.kind = kind_;
-  draft.reason = at_shutdown ? store::Reason::shutdown : store::Reason::idle;
+  draft.reason = at == SaveAt::shutdown ? store::Reason::shutdown : store::Reason::idle;
   draft.price_seconds = price_seconds;
   draft.in_chunks = image.in_chunks;
   draft.tokens = image.tokens;
@@ -47,6 +48,15 @@ bool Archive::save(Seat seat, double price_seconds, bool at_shutdown) {
   const store::Submit handed = hand_in(ticket, image, std::move(draft));
   if (handed == store::Submit::accepted) saving_.emplace(ticket, std::move(image));
   return handed != store::Submit::busy;
+}
+
+// What replaces a page has to know it.
+bool Archive::is_saving_beginning_of(const Image& image) const {
+  return std::any_of(saving_.begin(), saving_.end(), [&](const auto& entry) {
+    const Image& other = entry.second;
+    const Tokens all{static_cast<std::int64_t>(other.tokens.size())};
+    return other.owner == image.owner && common_prefix(other.tokens, image.tokens) == all;
+  });
 }
 
 store::Submit Archive::hand_in(Ticket ticket, const Image& image, store::Draft draft) {

@@ -17,6 +17,12 @@ struct ArchiveOptions {
   store::Fingerprint fingerprint{};
 };
 
+enum class SaveAt : std::uint8_t {
+  turn_end,  // May wait.
+  eviction,
+  shutdown,
+};
+
 // What a load brought, for the request that waits for it.
 struct Arrival {
   RequestId id;
@@ -39,9 +45,9 @@ class Archive {
   // Whether a longer beginning of the request's prompt than `at_hand` is on its way now; its
   // arrival comes by reap().
   bool fetch(const Request& request, Tokens at_hand);
-  // Saves what an idle seat holds; `price_seconds` is what computing it again would take. False:
-  // try again later, too much is under way.
-  bool save(Seat seat, double price_seconds, bool at_shutdown);
+  // Saves what an idle seat holds; `price_seconds` is what computing it again would take. False: try
+  // again later, too much is under way, or the turn before is.
+  bool save(Seat seat, double price_seconds, SaveAt at);
   // Takes what the workers have done.
   void reap(std::vector<Arrival>& arrived);
 
@@ -50,6 +56,7 @@ class Archive {
 
   store::Submit hand_in(Ticket ticket, const Image& image, store::Draft draft);
   bool shelve(store::Completion& completion);
+  bool is_saving_beginning_of(const Image& image) const;
 
   const ArchiveOptions options_;
   Pool& pool_;

@@ -54,22 +54,22 @@ bool Scheduler::is_loading(Sequence& sequence) {
 }
 
 // What turns left behind, once their blocks are copied. Whether anything was handed to the store.
-bool Scheduler::save_idle(bool at_shutdown) {
+bool Scheduler::save_idle(kv::SaveAt at) {
   if (!archive_.is_on()) return false;
   bool worked = false;
   for (std::int32_t s = 0; s < pool_.seats(); ++s) {
-    if (!at_shutdown && pool_.uncopied(Seat(s)) > Tokens(0)) continue;
-    worked |= save(Seat(s), at_shutdown);
+    if (at == kv::SaveAt::turn_end && pool_.uncopied(Seat(s)) > Tokens(0)) continue;
+    worked |= save(Seat(s), at);
   }
   return worked;
 }
 
-bool Scheduler::save(Seat seat, bool at_shutdown) {
+bool Scheduler::save(Seat seat, kv::SaveAt at) {
   const auto index = static_cast<std::size_t>(seat.value);
   if (!archive_.is_on() || !unsaved_[index] || pool_.use(seat) != kv::SeatUse::idle) return false;
   const auto tokens = static_cast<double>(pool_.ledger().length(seat).value);
   const auto us_per_1k = static_cast<double>(pace_.rates(0).prefill_per_1k.value);
-  if (!archive_.save(seat, tokens * us_per_1k / 1e9, at_shutdown)) return false;
+  if (!archive_.save(seat, tokens * us_per_1k / 1e9, at)) return false;
   unsaved_[index] = false;
   return true;
 }

@@ -321,7 +321,7 @@ policy::View Scheduler::build_view() {
 
 void Scheduler::apply(const policy::Plan& plan) {
   for (Seat seat : plan.evict) {
-    (void)save(seat, false);
+    (void)save(seat, kv::SaveAt::eviction);
     pool_.evict(seat);
     stats_.seats_evicted.add();
   }
@@ -370,7 +370,7 @@ void Scheduler::admit(const policy::Admission& admission) {
 
 Tokens Scheduler::take_seat(const policy::Admission& admission, const Request& request) {
   if (!kv::goes_on(pool_.ledger().length(admission.seat), admission.reuse)) {
-    (void)save(admission.seat, false);
+    (void)save(admission.seat, kv::SaveAt::eviction);
   }
   if (admission.fetched == Tokens(0)) {
     return admission.source ? pool_.take_shared(admission.seat, *admission.source, admission.reuse)
@@ -553,7 +553,7 @@ bool Scheduler::tick() {
   drop_abandoned();
   take_commands();
   take_arrivals();
-  bool worked = save_idle(false);
+  bool worked = save_idle(kv::SaveAt::turn_end);
   if (!waiting_.empty() || !running_.empty() || !parked_.empty() || anything_to_copy()) {
     const policy::View view = build_view();
     (options_.overcommit ? policy::plan_preempting : policy::plan_worst_case)(view, plan_);
@@ -582,7 +582,7 @@ void Scheduler::run() {
     if (tick()) continue;
     const bool done = waiting_.empty() && running_.empty() && parked_.empty();
     if (done && stopping_.load(std::memory_order_acquire) && inbox_.size() == 0) {
-      (void)save_idle(true);
+      (void)save_idle(kv::SaveAt::shutdown);
       return;
     }
     // Who is kept out by somebody that does not read gets in after a time, without any event.

@@ -117,8 +117,8 @@ class Scheduler {
   bool anything_to_copy() const;
   void take_arrivals();
   bool is_loading(Sequence& sequence);
-  bool save_idle(bool at_shutdown);
-  bool save(Seat seat, bool at_shutdown);
+  bool save_idle(kv::SaveAt at);
+  bool save(Seat seat, kv::SaveAt at);
   void publish_cache();
   bool step(const policy::Plan& plan);
   void account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took);

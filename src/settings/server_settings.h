@@ -1,5 +1,5 @@
-// Settings of the server around the engine: where it listens, who may ask, what it keeps, its limits
-// and its log.
+// Settings of the server around the engine: where it listens, who may ask, what it keeps, its
+// limits and its log.
 #pragma once
 
 #include <cstdint>

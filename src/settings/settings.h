@@ -3,8 +3,8 @@
 // parse_settings(), which hands out valid ones only; code that changes one asks find_fault() again.
 #pragma once
 
-#include "settings/server_settings.h"
 #include "base/types.h"
+#include "settings/server_settings.h"
 
 #include <cstdint>
 #include <optional>

@@ -118,7 +118,8 @@ def test_no_thrashing(start: Callable[..., Server], budget: str) -> None:
 
 def test_the_budget_is_a_cap_at_every_moment(start: Callable[..., Server]) -> None:
     # A8: it was a hint. One MiB is about 540 tokens of this model; some images are larger alone.
-    server = start("-c", "2048", "-np", "8", "--preempt-ram", "1", "--metrics")
+    server = start("-c", "2048", "-np", "8", "--preempt-ram", "1", "--cache-ram", "1",
+                   "--metrics")
     server.complete(**long_request(0, n_predict=1900))  # Everything that grows once has grown.
     before = rss_mib(server)
     with sampled(server) as samples, ThreadPoolExecutor(8) as pool:

@@ -108,7 +108,7 @@ TEST(Docs, NameEverySetting) {
   }
   const auto later = docs.find("## Not supported yet");
   ASSERT_NE(later, std::string::npos);
-  EXPECT_GT(docs.find("--page-dir"), later);
+  EXPECT_GT(docs.find("--page-ram-bytes"), later);
 }
 
 TEST(Docs, TablesHaveAsManyCellsAsTheirHead) {

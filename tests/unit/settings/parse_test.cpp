@@ -275,12 +275,12 @@ TEST(Parse, WhatIsAlwaysOnCannotBeTurnedOff) {
 }
 
 TEST(Parse, WhatAsksForNothingIsAccepted) {
-  EXPECT_EQ(warnings_of({"--cache-ram", "0", "--fit", "off", "--spec-type", "none",
+  EXPECT_EQ(warnings_of({"--cache-reuse", "0", "--fit", "off", "--spec-type", "none",
                          "--no-context-shift", "--no-mmproj", "--cache-reuse", "0"}),
             "");
-  EXPECT_EQ(fault_of({"--cache-ram", "4096"}),
-            "--cache-ram is not supported yet; only the value 0 is accepted");
-  EXPECT_EQ(kind_of({"--cache-ram", "off"}), FaultKind::not_supported);
+  EXPECT_EQ(fault_of({"--cache-reuse", "4096"}),
+            "--cache-reuse is not supported yet; only the value 0 is accepted");
+  EXPECT_EQ(kind_of({"--cache-reuse", "off"}), FaultKind::not_supported);
   EXPECT_EQ(fault_of({"--context-shift"}), "--context-shift is not supported yet");
 }
 
