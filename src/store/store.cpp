@@ -156,7 +156,7 @@ void Store::Parts::run(Job job) {
   out.operation = job.operation;
   out.outcome = go_on() ? perform(job, out) : Outcome::stopping;
   if (job.held) keeper->let_go(job.id);
-  if (job.operation == Operation::save && closing.load()) {
+  if (job.operation == Operation::save && stopping.load()) {
     const Bytes bytes = size_of(job.given);
     const bool saved = out.outcome == Outcome::done;
     ++(saved ? report.saved : report.not_saved);
