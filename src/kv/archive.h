@@ -45,8 +45,8 @@ class Archive {
   // Whether a longer beginning of the request's prompt than `at_hand` is on its way now; its
   // arrival comes by reap().
   bool fetch(const Request& request, Tokens at_hand);
-  // Saves what an idle seat holds; `price_seconds` is what computing it again would take. False: try
-  // again later, too much is under way, or the turn before is.
+  // Saves what an idle seat holds; `price_seconds` is what computing it again would take. False:
+  // try again later, too much is under way, or the turn before is.
   bool save(Seat seat, double price_seconds, SaveAt at);
   // Takes what the workers have done.
   void reap(std::vector<Arrival>& arrived);

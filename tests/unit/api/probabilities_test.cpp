@@ -36,6 +36,7 @@ class ProbabilitiesTest : public testing::Test {
     FinalEvent final;
     final.text = word ? "" : scanner.flush();
     final.reason = scanner.stop_word().empty() ? reason : FinishReason::word;
+    final.is_cut = final.reason == FinishReason::word;
     probabilities.end(final);
     out.push_back(texts(probabilities.take()));
     return out;
