@@ -212,6 +212,10 @@ void read_thinking(const Json& thinking, Json& out) {
 }  // namespace
 
 std::vector<std::string> stop_sequences(const Fields& fields) {
+  const Json* value = fields.find("stop_sequences");
+  if (value != nullptr && !value->is_array()) {
+    throw bad_request("stop_sequences: must be a list of strings");
+  }
   return fields.strings("stop_sequences", {}, stop_sequences_max);
 }
 

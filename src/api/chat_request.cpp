@@ -68,7 +68,9 @@ std::string read_response_format(const Fields& fields) {
   return schema == nullptr || schema->empty() ? R"({"type":"object"})" : dump(*schema);
 }
 
-void read_constraints(const Fields& fields, const Tools& tools, engine::ChatInput& input) {
+// Without any of its own a request has the server's grammar, but for calls of tools.
+void read_constraints(const Fields& fields, const Tools& tools, const std::string& default_grammar,
+                      engine::ChatInput& input) {
   input.grammar = fields.string("grammar", "");
   input.json_schema = read_response_format(fields);
   if (const Json* schema = fields.find("json_schema")) {
@@ -78,7 +80,10 @@ void read_constraints(const Fields& fields, const Tools& tools, engine::ChatInpu
   if (!input.grammar.empty() && !input.json_schema.empty()) {
     throw bad_request("json_schema: Cannot use both json_schema and grammar");
   }
-  if (!tools.may_be_called()) return;
+  if (!tools.may_be_called()) {
+    if (input.grammar.empty() && input.json_schema.empty()) input.grammar = default_grammar;
+    return;
+  }
   const char* what = nullptr;
   if (!input.json_schema.empty()) {
     what = fields.has("json_schema") ? "json_schema" : "response_format";
@@ -200,12 +205,18 @@ engine::ChatPrompt render_chat(const Fields& fields, const Context& context) {
   input.tool_choice = tools.choice;
   input.parallel_tool_calls = tools.are_parallel;
   input.parse_reply = !context.settings->chat.skip_parsing;
-  read_constraints(fields, tools, input);
+  read_constraints(fields, tools, context.settings->sampling.grammar, input);
   read_reasoning(fields, context, input);
   read_continuation(fields, context, messages, input);
   auto prompt = context.vocabulary->apply_template(input);
-  if (!prompt) throw bad_request(prompt.error().message);
-  return std::move(prompt).value();
+  if (prompt) return std::move(prompt).value();
+  // The schema has the name of the field that it came by.
+  std::string message = prompt.error().message;
+  constexpr std::string_view schema = "json_schema";
+  if (message.starts_with(schema) && !fields.has(schema)) {
+    message.replace(0, schema.size(), "response_format");
+  }
+  throw bad_request(message);
 }
 
 std::int64_t count_chat_tokens(const Json& body, const Context& context) {

@@ -13,10 +13,15 @@ constexpr std::size_t asked_bytes_max = 4096;
 bool is_of_this_machine(std::string_view origin) {
   const std::size_t scheme = origin.find("://");
   if (scheme == std::string_view::npos) return false;
-  std::string_view host = origin.substr(scheme + 3);
-  const std::size_t end = host.starts_with('[') ? host.find(']') : host.find(':');
-  host = host.substr(0, host.starts_with('[') && end != std::string_view::npos ? end + 1 : end);
-  return host == "localhost" || host == "127.0.0.1" || host == "[::1]";
+  std::string_view rest = origin.substr(scheme + 3);
+  for (const std::string_view host : {"localhost", "127.0.0.1", "[::1]"}) {
+    if (!rest.starts_with(host)) continue;
+    rest.remove_prefix(host.size());
+    const bool is_port =
+        rest.starts_with(':') && rest.find_first_not_of("0123456789", 1) == std::string_view::npos;
+    return rest.empty() || is_port;
+  }
+  return false;
 }
 
 bool names(const CorsOptions& options, std::string_view origin) {

@@ -40,7 +40,9 @@ def check_refused(answer: Any) -> None:
     assert answer.status_code == 401, answer.text
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
     if answer.request.method != "HEAD":
-        assert answer.json() == {"error": {"message": "Invalid API Key", "code": 401,
+        body = answer.json()
+        assert body.pop("type", "error") == "error"  # As Anthropic's clients want it.
+        assert body == {"error": {"message": "Invalid API Key", "code": 401,
                                            "type": "authentication_error"}}
 
 

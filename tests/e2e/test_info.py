@@ -1,6 +1,7 @@
 """Routes that tell about the server."""
 
 import re
+from pathlib import Path
 
 from server import ROOT, Server, force, wait_until
 
@@ -96,7 +97,7 @@ def test_metrics_count_what_was_done(start) -> None:
 
 
 def test_metrics_have_the_names_and_types_of_llama_server(start) -> None:
-    text = start("--metrics").get("/metrics").text
+    text = start("--metrics", "--page-dir", str(tmp_path / "pages")).get("/metrics").text
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     helps = dict(re.findall(r"^# HELP (\S+) (.+)$", text, re.MULTILINE))
     assert set(types) == set(helps)
@@ -149,8 +150,8 @@ def test_slots_tell_of_a_new_line(server: Server) -> None:
         server.check_clean()
 
 
-def test_every_metric_is_documented(start) -> None:
-    text = start("--metrics").get("/metrics").text
+def test_every_metric_is_documented(start, tmp_path: Path) -> None:
+    text = start("--metrics", "--page-dir", str(tmp_path / "pages")).get("/metrics").text
     described = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
     documented = set(re.findall(r"`((?:llamacpp:|fermata_)[a-z_]+)", METRICS.read_text()))
     assert described == documented

@@ -103,8 +103,11 @@ def test_a_tool_is_used_and_its_result_read(server: Server) -> None:
 
 @pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "get_weather"}])
 def test_a_tool_can_be_demanded(server: Server, choice: dict[str, Any]) -> None:
-    body = ASK | {"messages": turns("Tell me a story."), "tool_choice": choice, "max_tokens": 400}
-    assert create(server, body)["stop_reason"] == "tool_use"
+    assert create(server, ASK | {"tool_choice": choice})["stop_reason"] == "tool_use"
+    # Where it would rather not, the model may talk, but it cannot end its turn.
+    hello = ASK | {"messages": turns("Hello"), "max_tokens": 40}
+    assert create(server, hello)["stop_reason"] == "end_turn"
+    assert create(server, hello | {"tool_choice": choice})["stop_reason"] == "max_tokens"
     none = create(server, ASK | {"tool_choice": {"type": "none"}})
     assert [block["type"] for block in none["content"]] == ["text"]
 
