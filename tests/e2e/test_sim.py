@@ -19,7 +19,7 @@ def test_one_seed_tells_what_it_drew_first() -> None:
     assert done.returncode == 0, done.stdout
     lines = done.stdout.splitlines()
     assert lines[0] == "seed 7"
-    for number, word in enumerate(("memory", "policy", "cost", "clients"), 1):
+    for number, word in enumerate(("memory", "policy", "cache", "cost", "clients"), 1):
         assert lines[number].split()[0] == word
     assert lines[-1] == "everything held"
     assert sim("--seed", "7").stdout == done.stdout
