@@ -68,7 +68,7 @@ fuzz:  ## feed random bytes to the parsers: SECONDS=20 for each
 	@tools/setup/setup.sh test
 	@tools/fuzz $(SECONDS)
 
-ci:  ## what has to be green: test, tidy, asan, tsan, fuzz
+ci:  ## what has to be green: test, tidy, asan, tsan
 	@.ci/run
 
 clean:  ## remove the build folders

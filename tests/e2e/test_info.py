@@ -97,7 +97,7 @@ def test_metrics_count_what_was_done(start) -> None:
 
 
 def test_metrics_have_the_names_and_types_of_llama_server(start) -> None:
-    text = start("--metrics", "--page-dir", str(tmp_path / "pages")).get("/metrics").text
+    text = start("--metrics").get("/metrics").text
     types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     helps = dict(re.findall(r"^# HELP (\S+) (.+)$", text, re.MULTILINE))
     assert set(types) == set(helps)
