@@ -86,7 +86,7 @@ class LlamaReplyParser final : public ReplyParser {
     }
   }
 
-  static std::string without(const std::string& beginning, std::string text) {
+  static std::string without(const std::string& beginning, const std::string& text) {
     return text.starts_with(beginning) ? text.substr(beginning.size()) : text;
   }
 
