@@ -14,8 +14,9 @@ Result<settings::Settings, std::string> with_default_grammar(const settings::Set
   const auto read = [&](const std::string& path, const char* name, std::string& into) {
     flag = name;
     auto text = read_text(name, path);
-    if (text) into = std::move(text).value();
-    return text ? std::string() : text.error();
+    if (!text) return text.error();
+    into = std::move(text).value();
+    return std::string();
   };
   std::string fault;
   if (!sampling.grammar_file.empty()) {

@@ -96,7 +96,9 @@ void announce(const http::Server& server, const settings::Settings& settings) {
   std::string curl;
   for (const std::string& address : server.addresses()) {
     const bool is_file = address.starts_with("unix:");
-    const std::string url = (is_file ? "" : scheme) + address + prefix;
+    std::string url = is_file ? "" : scheme;
+    url += address;
+    url += prefix;
     std::printf("Fermata listens on %s\n", url.c_str());
     if (!curl.empty()) continue;
     curl = is_file ? "--unix-socket " + address.substr(5) + " http://localhost" + prefix
