@@ -567,8 +567,8 @@ bool Scheduler::tick() {
     const bool moved = !plan_.admit.empty() || !plan_.evict.empty() || !plan_.park.empty() ||
                        !plan_.fail.empty() || !plan_.resume.empty() || !plan_.copy.empty();
     worked = step(plan_) || moved || worked;
-    pool_.settle();
   }
+  pool_.settle();
   publish();
   hand_out_receipts();
   const std::int64_t in_step = static_cast<std::int64_t>(stats_.steps_us.value()) - step_before;
