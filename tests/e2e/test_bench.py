@@ -48,4 +48,5 @@ def test_what_surrounds_the_model(tmp_path: Path) -> None:
     for side in (figures["ours"], figures["peer"]):
         assert side["health_cpu_us"] > 0 and side["token_cpu_us"] > 0
         assert side["threads"] >= 2
-    assert figures["ours"]["idle_streams"] == 2000
+    # Whoever has the seat may finish on a slow machine, and one of them gets it.
+    assert 1990 <= figures["ours"]["idle_streams"] <= 2000
