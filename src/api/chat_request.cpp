@@ -3,6 +3,7 @@
 #include "api/chat_messages.h"
 #include "api/error.h"
 #include "api/launch.h"
+#include "api/response_format.h"
 
 #include <algorithm>
 #include <array>
@@ -32,40 +33,6 @@ void check_idle_fields(const Fields& fields) {
     throw ApiError{.type = ErrorType::not_supported,
                    .message = fmt::format("modalities: '{}' is not supported", modality)};
   }
-}
-
-// What the reply must look like, as a schema; empty: anything.
-std::string read_response_format(const Fields& fields) {
-  const Json* format = fields.find("response_format");
-  if (format == nullptr) return "";
-  if (!format->is_object()) throw bad_request("response_format: must be an object");
-  const Fields inside(*format);
-  const Json* type = inside.find("type");
-  if (type == nullptr || !type->is_string()) {
-    throw bad_request("response_format: type must be a text");
-  }
-  const Json* schema = nullptr;
-  if (*type == "json_object") {
-    schema = inside.find("schema");
-  } else if (*type == "json_schema") {
-    const Json* wrapper = inside.find("json_schema");
-    if (wrapper == nullptr || !wrapper->is_object()) {
-      throw bad_request("response_format: json_schema must be an object");
-    }
-    static_cast<void>(Fields(*wrapper).boolean("strict", false));
-    schema = Fields(*wrapper).find("schema");
-  } else if (*type == "text") {
-    return "";
-  } else {
-    throw bad_request(
-        fmt::format("response_format: type must be one of \"text\", "
-                    "\"json_object\" or \"json_schema\", but got: {}",
-                    type->get<std::string>()));
-  }
-  if (schema != nullptr && !schema->is_object()) {
-    throw bad_request("response_format: the schema must be an object");
-  }
-  return schema == nullptr || schema->empty() ? R"({"type":"object"})" : dump(*schema);
 }
 
 // Without any of its own a request has the server's grammar, but for calls of tools.

@@ -213,7 +213,7 @@ std::unique_ptr<Exchange> complete(const Fields& fields, const Context& context,
                                    std::vector<std::vector<TokenId>> prompts,
                                    std::unique_ptr<ReplyFormat> format) {
   Request request = read_request(fields, context);
-  read_response_format(fields, context, request.sampling);
+  constrain_to_format(fields, context, request.sampling);
   refuse_unsupported(fields, {{"best_of", Neutral::one},
                               {"echo", Neutral::off},
                               {"suffix", Neutral::empty_text},

@@ -19,6 +19,26 @@ class ReadyExchange final : public Exchange {
 
 }  // namespace
 
+std::string_view name(Method method) {
+  switch (method) {
+    case Method::get:
+      return "GET";
+    case Method::post:
+      return "POST";
+    case Method::put:
+      return "PUT";
+    case Method::del:
+      return "DELETE";
+    case Method::options:
+      return "OPTIONS";
+    case Method::head:
+      return "HEAD";
+    case Method::other:
+      break;
+  }
+  return "-";
+}
+
 std::string_view header(const Inquiry& inquiry, std::string_view lower_case_name) {
   for (const auto& [name, value] : inquiry.headers) {
     if (name == lower_case_name) return value;

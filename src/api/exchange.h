@@ -14,6 +14,8 @@
 namespace fermata::api {
 
 enum class Method : unsigned char { get, post, put, del, options, head, other };
+// As in a request line; "-" for `other`.
+std::string_view name(Method method);
 
 // One HTTP request, body complete. Header names are lower case.
 struct Inquiry {

@@ -60,12 +60,6 @@ bool is_neutral(const Fields& fields, std::string_view name, Neutral neutral) {
       return value.empty();
     case Neutral::empty_text:
       return fields.string(name, "").empty();
-    case Neutral::text_type:
-      if (!value.is_object()) throw bad_request(std::string(name) + ": must be an object");
-      if (!Fields(value).has("type")) return false;
-      if (!value["type"].is_string())
-        throw bad_request(std::string(name) + ": type must be a text");
-      return value["type"] == "text";
   }
   FERMATA_CHECK(false, "a kind of neutral value that does not exist");
 }

@@ -38,7 +38,6 @@ enum class Neutral : std::uint8_t {
   one,         // 1
   empty_list,  // []
   empty_text,  // ""
-  text_type,   // {"type": "text"}
 };
 struct Unsupported {
   std::string_view name;

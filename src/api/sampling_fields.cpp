@@ -1,5 +1,6 @@
 #include "api/sampling_fields.h"
 
+#include "api/response_format.h"
 #include "base/check.h"
 
 #include <algorithm>
@@ -173,10 +174,9 @@ void read_logit_bias(const Fields& fields, const Context& context, SamplingParam
 }
 
 // The schema that was given as field `name` becomes the grammar.
-void take_schema(const Json& schema, std::string_view name, const Context& context,
+void take_schema(const std::string& schema, std::string_view name, const Context& context,
                  SamplingParams& params) {
-  if (!schema.is_object()) throw bad_request(std::string(name) + ": must be an object");
-  auto grammar = context.vocabulary->grammar_from_schema(dump(schema));
+  auto grammar = context.vocabulary->grammar_from_schema(schema);
   if (!grammar) {
     constexpr std::string_view prefix = "json_schema";
     std::string message = grammar.error().message;
@@ -190,7 +190,8 @@ void take_schema(const Json& schema, std::string_view name, const Context& conte
 void read_grammar(const Fields& fields, const Context& context, SamplingParams& params) {
   if (const Json* schema = fields.find("json_schema")) {
     if (fields.has("grammar")) throw bad_request("json_schema and grammar exclude each other");
-    take_schema(*schema, "json_schema", context, params);
+    if (!schema->is_object()) throw bad_request("json_schema: must be an object");
+    take_schema(dump(*schema), "json_schema", context, params);
     return;
   }
   params.grammar = fields.string("grammar", params.grammar);
@@ -278,29 +279,13 @@ SamplingParams read_sampling(const Fields& fields, const Context& context, Token
   return out;
 }
 
-void read_response_format(const Fields& fields, const Context& context, SamplingParams& params) {
-  const Json* format = fields.find("response_format");
-  if (format == nullptr) return;
-  if (!format->is_object()) throw bad_request("response_format: must be an object");
-  const Fields inner(*format, "response_format.");
-  const std::string type = inner.string("type", "");
-  if (type == "text") return;
+void constrain_to_format(const Fields& fields, const Context& context, SamplingParams& params) {
+  const std::string schema = read_response_format(fields);
+  if (schema.empty()) return;
   if (fields.has("grammar") || fields.has("json_schema")) {
     throw bad_request("response_format: excludes grammar and json_schema");
   }
-  if (type == "json_object") {
-    const Json* schema = inner.find("schema");
-    const Json any = Json::object();
-    take_schema(schema != nullptr ? *schema : any, "response_format", context, params);
-  } else if (type == "json_schema") {
-    const Json* outer = inner.find("json_schema");
-    const Json* schema =
-        outer != nullptr && outer->is_object() ? Fields(*outer).find("schema") : nullptr;
-    if (schema == nullptr) throw bad_request("response_format.json_schema.schema: is missing");
-    take_schema(*schema, "response_format", context, params);
-  } else {
-    throw bad_request("response_format.type: must be text, json_object or json_schema");
-  }
+  take_schema(schema, "response_format", context, params);
 }
 
 Json sampling_json(const SamplingParams& params) {

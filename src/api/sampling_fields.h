@@ -21,7 +21,7 @@ SamplingParams default_sampling(const settings::SamplingSettings& settings);
 SamplingParams read_sampling(const Fields& fields, const Context& context, Tokens window);
 
 // OpenAI's response_format: a schema as the grammar. Throws ApiError.
-void read_response_format(const Fields& fields, const Context& context, SamplingParams& params);
+void constrain_to_format(const Fields& fields, const Context& context, SamplingParams& params);
 
 // The parameters as `generation_settings` and /props show them.
 Json sampling_json(const SamplingParams& params);

@@ -41,6 +41,10 @@ constexpr Tokens next_block_end(Tokens from, Tokens block = block_tokens) {
   return (from / block.value + Tokens(1)) * block.value;
 }
 
+// Whether a conversation that is cut to its first `keep` tokens is still the same one, and not
+// lost.
+constexpr bool goes_on(Tokens length, Tokens keep) { return keep * 4 >= length * 3; }
+
 // Empty when a context of this shape may be asked for; else one line: what, why and the mend.
 // The library can still refuse (memory, model); that is a BuildFault of the engine.
 std::string find_fault(const Geometry& geometry, bool flash_attention);

@@ -14,26 +14,6 @@ constexpr std::size_t path_bytes_max = 200;
 constexpr std::array<std::string_view, 7> polled = {
     "/health", "/v1/health", "/models", "/v1/models", "/props", "/slots", "/metrics"};
 
-std::string_view name(api::Method method) {
-  switch (method) {
-    case api::Method::get:
-      return "GET";
-    case api::Method::post:
-      return "POST";
-    case api::Method::put:
-      return "PUT";
-    case api::Method::del:
-      return "DELETE";
-    case api::Method::options:
-      return "OPTIONS";
-    case api::Method::head:
-      return "HEAD";
-    case api::Method::other:
-      break;
-  }
-  return "-";
-}
-
 // Clients choose the path: it stays one short line of plain letters.
 std::string shown(std::string_view path) {
   std::string out(path.substr(0, path_bytes_max));
@@ -53,7 +33,7 @@ bool is_polled(const Visit& visit) {
 std::string visit_text(const Visit& visit, Micros took) {
   const std::string status = visit.status == 0 ? "-" : fmt::format("{}", visit.status);
   const bool unfinished = visit.is_cut || visit.status == 0;
-  return fmt::format("{} {} {}, {} bytes, {:.1f} ms{}", name(visit.method), shown(visit.path),
+  return fmt::format("{} {} {}, {} bytes, {:.1f} ms{}", api::name(visit.method), shown(visit.path),
                      status, visit.bytes, static_cast<double>(took.value) / 1000.0,
                      unfinished ? ", cut off" : "");
 }

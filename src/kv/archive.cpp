@@ -24,9 +24,9 @@ bool Archive::fetch(const Request& request, Tokens at_hand) {
 
 bool Archive::save(Seat seat, double price_seconds, SaveAt at) {
   if (!is_on()) return true;
+  if (at == SaveAt::turn_end && (is_full_ || is_saving_beginning_of(seat))) return false;
   Image image = pool_.copy_all(seat);
   if (image.tokens.empty()) return true;
-  if (at == SaveAt::turn_end && is_saving_beginning_of(image)) return false;
   store::Draft draft;
   draft.owner = store::Owner{image.owner};
   draft.fingerprint = options_.fingerprint;
@@ -47,15 +47,17 @@ bool Archive::save(Seat seat, double price_seconds, SaveAt at) {
   const Ticket ticket(next_ticket_++);
   const store::Submit handed = hand_in(ticket, image, std::move(draft));
   if (handed == store::Submit::accepted) saving_.emplace(ticket, std::move(image));
-  return handed != store::Submit::busy;
+  is_full_ = handed == store::Submit::busy;
+  return !is_full_;
 }
 
 // What replaces a page has to know it.
-bool Archive::is_saving_beginning_of(const Image& image) const {
+bool Archive::is_saving_beginning_of(Seat seat) const {
   return std::any_of(saving_.begin(), saving_.end(), [&](const auto& entry) {
     const Image& other = entry.second;
     const Tokens all{static_cast<std::int64_t>(other.tokens.size())};
-    return other.owner == image.owner && common_prefix(other.tokens, image.tokens) == all;
+    return other.owner == pool_.owner(seat) &&
+           common_prefix(other.tokens, pool_.tokens(seat)) == all;
   });
 }
 
@@ -75,6 +77,7 @@ void Archive::reap(std::vector<Arrival>& arrived) {
   if (!is_on()) return;
   completions_.clear();
   options_.store->reap(completions_);
+  if (!completions_.empty()) is_full_ = false;
   for (store::Completion& completion : completions_) {
     saving_.erase(completion.ticket);
     const auto loaded = loading_.find(completion.ticket);

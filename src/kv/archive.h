@@ -56,12 +56,13 @@ class Archive {
 
   store::Submit hand_in(Ticket ticket, const Image& image, store::Draft draft);
   bool shelve(store::Completion& completion);
-  bool is_saving_beginning_of(const Image& image) const;
+  bool is_saving_beginning_of(Seat seat) const;
 
   const ArchiveOptions options_;
   Pool& pool_;
   const store::Kind kind_;
   std::uint64_t next_ticket_ = 1;
+  bool is_full_ = false;                      // The store took no more; until something comes back.
   std::unordered_map<Ticket, Image> saving_;  // Held until the writer has read them.
   std::unordered_map<Ticket, RequestId> loading_;
   std::vector<store::Completion> completions_;  // Reused.

@@ -126,7 +126,7 @@ Tokens Pool::restore(Seat seat, Image image) {
     const Piece& last = image.pieces.back();
     if (last.tokens() < block_ && !last.is_shared()) image.pieces.pop_back();
     state.mirror = std::move(image.pieces);
-    hold_mirror(state, Hold::mirror, vault_);
+    hold_mirror(state, Hold::mirror);
   }
   return ledger_.length(seat);
 }

@@ -37,8 +37,8 @@ Pool::Pool(engine::Engine& engine, const PoolOptions& options)
       block_(options.block),
       chunk_(options.chunk),
       cache_min_(options.cache_min),
-      budgets_(options.budgets),
       can_restore_(comes_back_alike(engine, options)),
+      keeps_idle_(can_restore_ && options.budgets.cache != Bytes(0)),
       ledger_(engine.limits().seats, engine.capabilities().cells_per_token),
       vault_(options.budgets),
       shelf_(vault_, {.block = options.block,
@@ -108,7 +108,7 @@ Tokens Pool::take(Seat seat, Tokens keep) {
   }
   state.use = SeatUse::busy;
   cut(seat, keep);
-  hold_mirror(state, Hold::mirror, vault_);
+  hold_mirror(state, Hold::mirror);
   return keep;
 }
 
@@ -163,12 +163,12 @@ void Pool::release(Seat seat, bool keep, Micros now) {
   FERMATA_CHECK(state.use == SeatUse::busy, "releasing a seat that nobody has");
   state.use = SeatUse::idle;
   state.last_used = now;
-  state.is_kept = keeps_idle() && ledger_.length(seat) >= cache_min_;
+  state.is_kept = keeps_idle_ && ledger_.length(seat) >= cache_min_;
   align_mirror(state);
   if (!keep || state.tokens.empty()) {
     drop(seat);
   } else if (state.is_kept) {
-    hold_mirror(state, Hold::cached, vault_);
+    hold_mirror(state, Hold::cached);
   } else {
     state.mirror.clear();
   }

@@ -33,10 +33,6 @@ struct PrefixMatch {
 
 class Pool;
 
-// Whether a conversation that is cut to its first `keep` tokens is still the same one, and not
-// lost.
-constexpr bool goes_on(Tokens length, Tokens keep) { return keep * 4 >= length * 3; }
-
 struct PoolOptions {
   Budgets budgets;
   Tokens block = block_tokens;  // What a mirror grows by.
@@ -76,6 +72,7 @@ class Pool {
   SeatUse use(Seat seat) const;
   std::span<const TokenId> tokens(Seat seat) const;
   Micros last_used(Seat seat) const;
+  const Owner& owner(Seat seat) const { return at(seat).owner; }
 
   // Whether bytes that come back give the same tokens as ever.
   bool can_restore() const { return can_restore_; }
@@ -180,16 +177,17 @@ class Pool {
   void drop(Seat seat);
   void shelve(Seat seat);
   bool is_snapshot(Seat seat) const;
-  bool keeps_idle() const { return budgets_.cache != Bytes(0) && can_restore_; }
   void align_mirror(SeatState& state) const;
-  static void hold_mirror(SeatState& state, Hold hold, const Vault& vault);
+  void hold_mirror(SeatState& state, Hold hold) const;
+  void copy_rest(Seat seat);
+  Image copies(Seat seat) const;
 
   engine::Engine& engine_;
   const Tokens block_;
   const Tokens chunk_;
   const Tokens cache_min_;
-  const Budgets budgets_;
   const bool can_restore_;
+  const bool keeps_idle_;  // What leaves the pool goes to the shelf.
   Ledger ledger_;
   Vault vault_;
   Shelf shelf_;

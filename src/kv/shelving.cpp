@@ -8,13 +8,13 @@
 namespace fermata::kv {
 
 // As far as the budget of the new purpose reaches.
-void Pool::hold_mirror(SeatState& state, Hold hold, const Vault& vault) {
+void Pool::hold_mirror(SeatState& state, Hold hold) const {
   const auto is_charged_alike = [&](const Piece& piece) {
     return (piece.hold() == Hold::cached) == (hold == Hold::cached);
   };
   for (std::size_t i = 0; i < state.mirror.size(); ++i) {
     Piece& piece = state.mirror[i];
-    if (!is_charged_alike(piece) && !vault.has_room(piece.size(), hold)) {
+    if (!is_charged_alike(piece) && !vault_.has_room(piece.size(), hold)) {
       state.mirror.resize(i);
       return;
     }
@@ -61,21 +61,32 @@ void Pool::align_mirror(SeatState& state) const {
   }
 }
 
-Image Pool::copy_all(Seat seat) {
+// All blocks, and what is behind the last one.
+void Pool::copy_rest(Seat seat) {
   SeatState& state = at(seat);
-  if (state.use != SeatUse::idle || !state.is_kept) return {};
   while (state.is_kept && uncopied(seat) > Tokens(0)) (void)copy_next(seat);
   const Tokens copied = tokens_of(state.mirror), length = ledger_.length(seat);
   if (state.is_kept && copied < length) {
     state.is_kept = copy(seat, copied, length, Hold::cached, state.mirror);
   }
-  if (!state.is_kept) return {};
+}
+
+// As far as they go.
+Image Pool::copies(Seat seat) const {
+  const SeatState& state = at(seat);
   Image image;
   for (const Piece& piece : state.mirror) image.pieces.push_back(piece.share());
-  image.tokens = state.tokens;
-  image.in_chunks = state.in_chunks;
+  const Tokens copied = tokens_of(image.pieces);
+  image.tokens.assign(state.tokens.begin(), state.tokens.begin() + copied.value);
+  image.in_chunks = std::min(state.in_chunks, copied);
   image.owner = state.owner;
   return image;
+}
+
+Image Pool::copy_all(Seat seat) {
+  if (at(seat).use != SeatUse::idle) return {};
+  copy_rest(seat);
+  return at(seat).is_kept ? copies(seat) : Image{};
 }
 
 bool Pool::shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> pieces, Tokens in_chunks,
@@ -88,7 +99,7 @@ bool Pool::shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> piece
     const Tokens end =
         engine_.capabilities().move_ranges ? std::min(next_block_end(begin, block_), all) : all;
     const Bytes size{static_cast<std::int64_t>(bytes.size())};
-    if (end <= begin || !keeps_idle() || !shelf_.make_room(size)) break;
+    if (end <= begin || !keeps_idle_ || !shelf_.make_room(size)) break;
     image.pieces.push_back(vault_.put(std::move(bytes), end - begin, Hold::cached, true));
     begin = end;
   }
@@ -101,21 +112,10 @@ bool Pool::shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> piece
 
 // What cannot be copied is left out, from the end on.
 void Pool::shelve(Seat seat) {
-  SeatState& state = at(seat);
-  if (state.use != SeatUse::idle || !keeps_idle() || ledger_.length(seat) < cache_min_) return;
-  const Tokens length = ledger_.length(seat);
-  while (state.is_kept && uncopied(seat) > Tokens(0)) (void)copy_next(seat);
-  const Tokens copied = tokens_of(state.mirror);
-  if (state.is_kept && copied < length) {
-    (void)copy(seat, copied, length, Hold::cached, state.mirror);
-  }
-  Image image;
-  for (const Piece& piece : state.mirror) image.pieces.push_back(piece.share());
-  const Tokens kept = tokens_of(image.pieces);
-  image.tokens.assign(state.tokens.begin(), state.tokens.begin() + kept.value);
-  image.in_chunks = std::min(state.in_chunks, kept);
-  image.owner = state.owner;
-  if (kept > Tokens(0)) shelf_.put(std::move(image));
+  if (at(seat).use != SeatUse::idle || !keeps_idle_ || ledger_.length(seat) < cache_min_) return;
+  copy_rest(seat);
+  Image image = copies(seat);
+  if (!image.tokens.empty()) shelf_.put(std::move(image));
 }
 
 void Pool::settle() {

@@ -33,9 +33,6 @@ Best best_prefixes(const WaitingView& waiting, const SeatDraft& seats) {
 // Fewer tokens more than a seat could spare are computed rather than brought back.
 constexpr Tokens worth_fetching{16};
 
-// Whether a conversation that goes on from `kept` tokens of a seat loses little of the seat.
-bool is_continuation(const SeatView& seat, Tokens kept) { return kept * 4 >= seat.length * 3; }
-
 }  // namespace
 
 SeatDraft::SeatDraft(const View& view) : view_(view) {
@@ -107,7 +104,7 @@ std::vector<Admission> choices(const WaitingView& waiting, const SeatDraft& seat
   const bool own_is_good = best.own && best.own_tokens >= best.shared_tokens;
   const std::optional<Seat> elsewhere = seats.best_free_seat(best.source);
   const bool keeps_tail = elsewhere && seats.use(*elsewhere) == SeatUse::empty;
-  if (own_is_good && (is_continuation(seats.view(*best.own), best.own_tokens) ||
+  if (own_is_good && (goes_on(seats.view(*best.own).length, best.own_tokens) ||
                       best.shared_tokens < best.own_tokens || !keeps_tail)) {
     out.push_back({waiting.id, *best.own, std::nullopt, best.own_tokens});
   }

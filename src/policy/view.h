@@ -67,7 +67,8 @@ struct WaitingView {
   std::span<const PrefixView> prefixes;  // By seat; empty: not looked at in this tick.
   bool held = false;                     // By an operator: not to be admitted.
   GroupId group{};                       // Choices of one request; they begin alike.
-  bool awaits_prompt = false;  // Another of its group computes that: not to be admitted yet.
+  // Another of its group computes that, or the store brings its beginning: not to be admitted yet.
+  bool awaits_prompt = false;
   ShelfView shelf{};
 };
 

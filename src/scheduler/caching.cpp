@@ -34,7 +34,6 @@ void Scheduler::take_arrivals() {
     });
     if (waits == waiting_.end()) continue;  // Its client has left.
     (*waits)->searched(arrival.found ? Sequence::Search::found : Sequence::Search::done);
-    if (!arrival.found) stats_.loads_in_vain.add();
   }
 }
 

@@ -217,10 +217,11 @@ void Scheduler::view_waiting() {
                              {},
                              sequence->is_held(),
                              sequence->group(),
-                             awaits_prompt(*sequence, is_first) || is_loading(*sequence)};
+                             awaits_prompt(*sequence, is_first)};
     const bool seat_taken = request.seat && pool_.use(*request.seat) == kv::SeatUse::busy;
     if (open > 0 && !seat_taken && !view.held && !view.awaits_prompt) {
       --open;
+      view.awaits_prompt = is_loading(*sequence);
       const std::size_t first = prefixes_.size();
       for (const policy::SeatView& seat : seat_views_) {
         const kv::PrefixMatch found = match(request, seat.seat);
@@ -369,7 +370,7 @@ void Scheduler::admit(const policy::Admission& admission) {
 }
 
 Tokens Scheduler::take_seat(const policy::Admission& admission, const Request& request) {
-  if (!kv::goes_on(pool_.ledger().length(admission.seat), admission.reuse)) {
+  if (!goes_on(pool_.ledger().length(admission.seat), admission.reuse)) {
     (void)save(admission.seat, kv::SaveAt::eviction);
   }
   if (admission.fetched == Tokens(0)) {

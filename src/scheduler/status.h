@@ -44,7 +44,6 @@ struct SchedulerStats {
   Gauge cache_stored, cache_hits, cache_superseded, cache_evicted;  // Of those, since the start.
   Counter cache_tokens;    // Of prompts, that came from them.
   TimeHistogram cache_in;  // Bringing one back.
-  Counter loads_in_vain;   // Conversations that the store had and could not give.
   Gauge held;              // Parked or queued, by an operator.
   Gauge tokens_max;        // The longest sequence so far.
 };

@@ -41,6 +41,14 @@ Bytes size_of(const std::vector<BlockBytes>& blocks) {
   return sum;
 }
 
+Job job_of(Ticket ticket, Operation operation, const PageId& id = {}) {
+  Job job;
+  job.ticket = ticket;
+  job.operation = operation;
+  job.id = id;
+  return job;
+}
+
 }  // namespace
 
 struct Store::Parts {
@@ -196,9 +204,7 @@ std::optional<Page> Store::find(const Owner& owner, std::string_view name) const
 std::optional<Page> Store::find(const PageId& id) const { return parts_->keeper->find(id); }
 
 Submit Store::save(Ticket ticket, Draft draft, std::vector<BlockBytes> blocks) {
-  Job job;
-  job.ticket = ticket;
-  job.operation = Operation::save;
+  Job job = job_of(ticket, Operation::save);
   job.draft = std::move(draft);
   job.given = std::move(blocks);
   return parts_->submit(std::move(job), parts_->writes);
@@ -206,10 +212,7 @@ Submit Store::save(Ticket ticket, Draft draft, std::vector<BlockBytes> blocks) {
 
 Submit Store::load(Ticket ticket, const PageId& id, const Fingerprint& fingerprint,
                    std::size_t blocks, std::vector<ByteBuffer> buffers) {
-  Job job;
-  job.ticket = ticket;
-  job.operation = Operation::load;
-  job.id = id;
+  Job job = job_of(ticket, Operation::load, id);
   job.fingerprint = fingerprint;
   job.blocks = blocks;
   job.buffers = std::move(buffers);
@@ -217,44 +220,29 @@ Submit Store::load(Ticket ticket, const PageId& id, const Fingerprint& fingerpri
 }
 
 Submit Store::erase(Ticket ticket, const PageId& id) {
-  Job job;
-  job.ticket = ticket;
-  job.operation = Operation::erase;
-  job.id = id;
-  return parts_->submit(std::move(job), parts_->writes);
+  return parts_->submit(job_of(ticket, Operation::erase, id), parts_->writes);
 }
 
 Submit Store::pin(Ticket ticket, const PageId& id, bool pinned) {
-  Job job;
-  job.ticket = ticket;
-  job.operation = Operation::pin;
-  job.id = id;
+  Job job = job_of(ticket, Operation::pin, id);
   job.pinned = pinned;
   return parts_->submit(std::move(job), parts_->writes);
 }
 
 Submit Store::rename(Ticket ticket, const PageId& id, std::string to) {
-  Job job;
-  job.ticket = ticket;
-  job.operation = Operation::rename;
-  job.id = id;
+  Job job = job_of(ticket, Operation::rename, id);
   job.text = std::move(to);
   return parts_->submit(std::move(job), parts_->writes);
 }
 
 Submit Store::fork(Ticket ticket, const PageId& id, std::string to) {
-  Job job;
-  job.ticket = ticket;
-  job.operation = Operation::fork;
-  job.id = id;
+  Job job = job_of(ticket, Operation::fork, id);
   job.text = std::move(to);
   return parts_->submit(std::move(job), parts_->writes);
 }
 
 Submit Store::list(Ticket ticket, std::optional<Owner> owner, std::string prefix) {
-  Job job;
-  job.ticket = ticket;
-  job.operation = Operation::list;
+  Job job = job_of(ticket, Operation::list);
   job.owner = owner;
   job.text = std::move(prefix);
   return parts_->submit(std::move(job), parts_->reads);

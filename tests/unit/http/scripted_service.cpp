@@ -11,26 +11,6 @@ namespace {
 
 constexpr std::chrono::seconds patience{30};
 
-std::string_view method_name(api::Method method) {
-  switch (method) {
-    case api::Method::get:
-      return "GET";
-    case api::Method::post:
-      return "POST";
-    case api::Method::put:
-      return "PUT";
-    case api::Method::del:
-      return "DELETE";
-    case api::Method::options:
-      return "OPTIONS";
-    case api::Method::head:
-      return "HEAD";
-    case api::Method::other:
-      return "other";
-  }
-  return "";
-}
-
 }  // namespace
 
 class ScriptedExchange final : public api::Exchange {
@@ -162,7 +142,7 @@ int ScriptedService::begun() const {
 int ScriptedService::live() const { return static_cast<int>(live_token_.use_count()) - 1; }
 
 std::string echo_text(const api::Inquiry& inquiry) {
-  std::string out(method_name(inquiry.method));
+  std::string out(api::name(inquiry.method));
   out.append(" ").append(inquiry.path);
   if (!inquiry.query.empty()) out.append("?").append(inquiry.query);
   return out.append("|").append(inquiry.body);

@@ -1,6 +1,7 @@
 // Sequences leave the pool as images and come back; mirrors make the way out short.
 #include "engine/fake/fake_engine.h"
 #include "kv/pool.h"
+#include "unit/kv/computing.h"
 
 #include <array>
 #include <numeric>
@@ -27,13 +28,7 @@ class Images : public ::testing::Test {
     for (std::size_t i = 0; i < count; ++i) {
       tokens.push_back(TokenId{first + static_cast<std::int32_t>(i)});
     }
-    engine::RowGroup group;
-    group.seat = Seat(number);
-    group.first = engine_.position(Seat(number));
-    group.tokens = tokens;
-    engine::GroupResult result;
-    ASSERT_EQ(engine_.step({&group, 1}, {&result, 1}), engine::StepOutcome::done);
-    pool_.appended(Seat(number), tokens);
+    compute(engine_, pool_, Seat(number), tokens);
   }
 
   engine::fake::FakeEngine engine_{

@@ -3,6 +3,7 @@
 #include "kv/pool.h"
 
 #include "engine/fake/fake_engine.h"
+#include "unit/kv/computing.h"
 
 #include <string>
 #include <utility>
@@ -14,12 +15,6 @@ namespace fermata::kv {
 namespace {
 
 using engine::MemoryKind;
-
-std::vector<TokenId> tokens_of(const std::string& text) {
-  std::vector<TokenId> out;
-  for (char c : text) out.push_back(TokenId{static_cast<unsigned char>(c)});
-  return out;
-}
 
 struct Rig {
   engine::fake::FakeEngine engine;
@@ -37,11 +32,7 @@ struct Rig {
   }
   // The engine computes `text` behind what a busy seat holds.
   void compute(Seat seat, const std::string& text) {
-    const std::vector<TokenId> tokens = tokens_of(text);
-    const engine::RowGroup group{.seat = seat, .first = engine.position(seat), .tokens = tokens};
-    engine::GroupResult result;
-    ASSERT_EQ(engine.step({&group, 1}, {&result, 1}), engine::StepOutcome::done);
-    pool.appended(seat, tokens);
+    kv::compute(engine, pool, seat, tokens_of(text));
   }
   // A finished request of this text.
   void leave(Seat seat, const std::string& text, Micros when = Micros(1)) {

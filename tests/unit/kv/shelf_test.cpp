@@ -1,6 +1,7 @@
 // Conversations that had to leave the pool, and who goes on from them.
 #include "engine/fake/fake_engine.h"
 #include "kv/pool.h"
+#include "unit/kv/computing.h"
 
 #include <string>
 
@@ -12,12 +13,6 @@ namespace {
 using engine::MemoryKind;
 
 constexpr Tokens block{8};
-
-std::vector<TokenId> tokens_of(const std::string& text) {
-  std::vector<TokenId> out;
-  for (const char c : text) out.push_back(TokenId{static_cast<unsigned char>(c)});
-  return out;
-}
 
 struct Rig {
   engine::fake::FakeEngine engine;
@@ -38,14 +33,7 @@ struct Rig {
     return spec;
   }
   void compute(Seat seat, const std::string& text) {
-    const std::vector<TokenId> tokens = tokens_of(text);
-    engine::RowGroup group;
-    group.seat = seat;
-    group.first = engine.position(seat);
-    group.tokens = tokens;
-    engine::GroupResult result;
-    ASSERT_EQ(engine.step({&group, 1}, {&result, 1}), engine::StepOutcome::done);
-    pool.appended(seat, tokens);
+    kv::compute(engine, pool, seat, tokens_of(text));
   }
   // A finished conversation on a seat.
   void converse(Seat seat, const std::string& text, Micros now = Micros(1)) {

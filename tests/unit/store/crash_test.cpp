@@ -1,7 +1,7 @@
 // Random histories against a model of the store: whatever is answered is exactly what was put, or a
 // miss. Processes that end in the midst of a write included.
 #include "rig.h"
-#include "store/faulty_tier.h"
+#include "unit/store/faulty_tier.h"
 
 #include <csignal>
 

@@ -2,8 +2,7 @@
 #include "store/store.h"
 
 #include "rig.h"
-#include "store/faulty_tier.h"
-#include "store/ram_tier.h"
+#include "unit/store/faulty_tier.h"
 
 #include <condition_variable>
 #include <map>
@@ -195,35 +194,14 @@ TEST(Store, AFolderInUseIsAStartError) {
   EXPECT_NE(second.error().find("stop it"), std::string::npos);
 }
 
-TEST(RamTier, KeepsItsBudgetAndGivesBackTheBytes) {
-  SteadyClock clock;
-  RamTier tier(clock, Bytes(1000));
-  const std::vector<std::byte> a = bytes_of(1, 600), b = bytes_of(2, 600);
-  const BlockRef ref_a = {content_id({}, a), Tokens(4), Bytes(600)};
-  const BlockRef ref_b = {content_id({}, b), Tokens(4), Bytes(600)};
-  EXPECT_EQ(tier.put(ref_a, {}, a), Outcome::done);
-  EXPECT_EQ(tier.put(ref_b, {}, b), Outcome::full);
-  ByteBuffer got;
-  EXPECT_EQ(tier.get(ref_b, {}, got), Outcome::missing);
-  ASSERT_EQ(tier.get(ref_a, {}, got), Outcome::done);
-  EXPECT_TRUE(std::equal(got.begin(), got.end(), a.begin(), a.end()));
-  EXPECT_EQ(tier.stats().bytes.value(), 600);
-  EXPECT_EQ(tier.erase(ref_a), Outcome::done);
-  EXPECT_EQ(tier.erase(ref_a), Outcome::missing);
-  EXPECT_EQ(tier.put(ref_b, {}, b), Outcome::done);
-  EXPECT_EQ(tier.stats().puts[Outcome::done], 2U);
-  EXPECT_EQ(tier.stats().gets[Outcome::missing], 1U);
-}
-
 TEST(Stats, AreWrittenByTier) {
-  SteadyClock clock;
-  RamTier tier(clock, std::nullopt);
   Exposition out;
-  write(out, tier.stats(), "ram");
+  const TierStats tier;
+  write(out, tier, "disk");
   const StoreStats stats;
   write(out, stats);
   const std::string text = out.text();
-  EXPECT_NE(text.find("fermata_store_tier_gets_total{tier=\"ram\",outcome=\"missing\"} 0"),
+  EXPECT_NE(text.find("fermata_store_tier_gets_total{tier=\"disk\",outcome=\"missing\"} 0"),
             std::string::npos);
   EXPECT_NE(text.find("fermata_store_evictions_total{reason=\"age\"} 0"), std::string::npos);
 }

@@ -1,5 +1,5 @@
 // A tier that fails as media do, from a seed: drops, delays, corrupts, cuts short, fills up. Around
-// any other tier, in tests and in the simulator.
+// any other tier.
 #pragma once
 
 #include "base/random.h"

@@ -1,4 +1,4 @@
-#include "store/faulty_tier.h"
+#include "unit/store/faulty_tier.h"
 
 #include <algorithm>
 #include <cstring>
