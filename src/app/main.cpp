@@ -1,5 +1,6 @@
 // fermata [serve] [flags] | bench | sim | pages | doctor | version
 #include "app/doctor.h"
+#include "app/huge_pages.h"
 #include "app/instance.h"
 #include "app/pages.h"
 #include "app/serve.h"
@@ -36,7 +37,10 @@ int main(int argc, char** argv) {
     return static_cast<int>(
         fermata::app::run_serve(args, fermata::settings::environment_of(environ)));
   }
-  if (command == "bench") return fermata::bench::run_bench(args);
+  if (command == "bench") {
+    fermata::app::restart_on_huge_pages();  // The bare loops are to have what servers have.
+    return fermata::bench::run_bench(args);
+  }
   if (command == "sim") return fermata::app::run_sim(args);
   if (command == "pages") return fermata::app::run_pages(args);
   if (command == "doctor") return fermata::app::run_doctor(args);

@@ -5,6 +5,7 @@
 #include "app/defaults.h"
 #include "app/files.h"
 #include "app/gate.h"
+#include "app/huge_pages.h"
 #include "app/instance.h"
 #include "base/log.h"
 #include "engine/llama/backend.h"
@@ -210,6 +211,7 @@ Exit run_serve(std::span<const std::string_view> args, const settings::Environme
     complain("TLS needs both --ssl-key-file and --ssl-cert-file: give the other one too");
     return Exit::usage;
   }
+  if (settings.server.huge_pages) restart_on_huge_pages();
   block_signals();
   if (!start_logging(log_options_of(settings))) {
     complain("--log-file: cannot write " + settings.log.file + "; logging to standard error");

@@ -23,6 +23,7 @@ struct ServerSettings {
   std::int64_t cache_ram_mib = 8192;  // -1: no limit; 0: none.
   bool cache_idle_slots = true;
   bool warmup = true;
+  bool huge_pages = true;
 };
 
 // Conversations on disk.

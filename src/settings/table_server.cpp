@@ -30,6 +30,13 @@ constexpr Row rows[] = {
      .help = "compute once before the first request, so that it is not slower than the next",
      .group = Group::server,
      .target = bind<&Settings::server, &ServerSettings::warmup>()},
+    {.names = {"--huge-pages"},
+     .off_names = {"--no-huge-pages"},
+     .env = "FERMATA_HUGE_PAGES",
+     .help = "start over once with GLIBC_TUNABLES=glibc.malloc.hugetlb=1 where the kernel gives "
+             "huge pages to those who ask; see `fermata doctor`",
+     .group = Group::server,
+     .target = bind<&Settings::server, &ServerSettings::huge_pages>()},
     {.names = {"--host"},
      .env = "LLAMA_ARG_HOST",
      .placeholder = "HOST",

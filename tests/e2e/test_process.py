@@ -73,6 +73,7 @@ def test_help_version_doctor() -> None:
     assert "libllama" in run("version").stdout
     doctor = run("doctor")
     assert "cores" in doctor.stdout and "cpu backend" in doctor.stdout
+    assert "GB/s on huge pages" in doctor.stdout
 
 
 def test_environment_sets_what_arguments_do_not(start: Callable[..., Server]) -> None:
@@ -183,3 +184,21 @@ def test_old_requests_do_not_starve(start: Callable[..., Server]) -> None:
     assert sorted(order) == list(range(6))
     for sock in (first, *socks):
         sock.close()
+
+
+def tunables(server: Server) -> str:
+    variables = Path(f"/proc/{server.process.pid}/environ").read_text().split("\0")
+    return next((v for v in variables if v.startswith("GLIBC_TUNABLES=")), "")
+
+
+def test_large_allocations_lie_on_huge_pages(start: Callable[..., Server]) -> None:
+    # One process in three decoded at half speed: its weights lay in small pages.
+    kernel = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text()
+    wanted = "[madvise]" in kernel
+    assert ("glibc.malloc.hugetlb=1" in tunables(start())) == wanted
+    beside = start(env={"GLIBC_TUNABLES": "glibc.malloc.check=0"})
+    assert ("glibc.malloc.hugetlb=1" in tunables(beside)) == wanted
+    assert "hugetlb" not in tunables(start("--no-huge-pages"))
+    theirs = start(env={"GLIBC_TUNABLES": "glibc.malloc.hugetlb=0"})
+    assert tunables(theirs) == "GLIBC_TUNABLES=glibc.malloc.hugetlb=0"
+    theirs.check_alive()
