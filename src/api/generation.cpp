@@ -89,6 +89,10 @@ class GenerationExchange final : public Exchange {
     };
     for (const Notice& notice : taken_.notices) {
       take_until(notice.after);
+      if (notice.kind == NoticeKind::reconfigured) {
+        if (options_.stream && i == 0) out += ": reconfigured\n\n";
+        continue;
+      }
       const bool leaves = notice.kind == NoticeKind::preempted;
       parked_ += leaves ? 1 : -1;
       // Of several choices that wait, one notice.

@@ -155,7 +155,8 @@ void write_parking(Exposition& out, const scheduler::SchedulerStats& stats) {
 
 void write_parks_by_reason(Exposition& out, const scheduler::SchedulerStats& stats) {
   constexpr std::array<std::string_view, policy::park_reasons> reasons = {
-      "pressure", "forced", "rotation", "priority", "unread", "manual", "last_resort"};
+      "pressure", "forced", "rotation",    "priority",
+      "unread",   "manual", "last_resort", "reconfigure"};
   const auto write = [&](std::string_view mode, const auto& counts) {
     for (std::size_t i = 0; i < reasons.size(); ++i) {
       out.counter("fermata_parks_total", "Requests parked, by what became of their cells and why.",
@@ -164,6 +165,16 @@ void write_parks_by_reason(Exposition& out, const scheduler::SchedulerStats& sta
   };
   write("swap", stats.swaps_by_reason);
   write("recompute", stats.recomputes_by_reason);
+}
+
+void write_changes(Exposition& out, const scheduler::SchedulerStats& stats,
+                   const scheduler::Status& status) {
+  out.counter("llamacpp:reconfigure_total", "Changes of the geometry.",
+              as_double(stats.changes.value()));
+  out.counter("llamacpp:reconfigure_failed_total", "Such changes that were refused or undone.",
+              as_double(stats.changes_failed.value()));
+  out.gauge("fermata_geometry_version", "Of the geometry in force, 1 at the start.",
+            static_cast<double>(status.version));
 }
 
 void write_cache(Exposition& out, const scheduler::SchedulerStats& stats) {
@@ -312,7 +323,7 @@ std::unique_ptr<Exchange> props(const Context& context) {
                         {"cache_type_k", name(status.geometry.cache_type_k)},
                         {"cache_type_v", name(status.geometry.cache_type_v)},
                         {"kv_unified", status.geometry.layout == Layout::pooled},
-                        {"version", 1}}}});
+                        {"version", status.version}}}});
 }
 
 std::unique_ptr<Exchange> slots(const Context& context, bool fail_on_no_slot) {
@@ -348,6 +359,7 @@ std::unique_ptr<Exchange> metrics(const Context& context, ScrapeWindow& window) 
   write_parking(out, stats);
   write_parks_by_reason(out, stats);
   write_cache(out, stats);
+  write_changes(out, stats, status);
   if (context.more_metrics) context.more_metrics(out);
   write_times(out, stats);
   write_own_names(out, stats, status);

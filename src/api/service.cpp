@@ -8,6 +8,7 @@
 #include "api/fields.h"
 #include "api/infill.h"
 #include "api/info.h"
+#include "api/reconfigure.h"
 #include "api/responses.h"
 #include "api/slot_actions.h"
 #include "api/text.h"
@@ -39,6 +40,8 @@ enum class Action : std::uint8_t {
   response_input_tokens,
   create_message,
   count_message_tokens,
+  change_geometry,
+  last_change,
   not_yet,  // llama-server has it, we do not yet: 501.
 };
 
@@ -57,6 +60,8 @@ constexpr auto routes = std::to_array<Route>({
     {Method::post, "/props", Action::set_props},
     {Method::get, "/slots", Action::slots},
     {Method::get, "/metrics", Action::metrics},
+    {Method::post, "/reconfigure", Action::change_geometry},
+    {Method::get, "/reconfigure", Action::last_change},
     {Method::post, "/tokenize", Action::tokenize},
     {Method::post, "/detokenize", Action::detokenize},
     {Method::post, "/apply-template", Action::apply_template},
@@ -156,6 +161,10 @@ class Routes final : public Service {
         return metrics(context, scrape_window_);
       case Action::set_props:
         return set_props(context);
+      case Action::change_geometry:
+        return reconfigure(inquiry.body, context);
+      case Action::last_change:
+        return last_reconfigure(context);
       case Action::not_yet:
         throw ApiError{.type = ErrorType::not_supported,
                        .message = std::string(route->path) + " is not supported yet"};

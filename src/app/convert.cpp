@@ -91,6 +91,9 @@ scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& setti
   out.preempt.victim = policy::victim_from(preempt.policy).value_or(out.preempt.victim);
   out.preempt.every = Tokens(preempt.every);
   out.preempt.planner = !preempt.last_resort_only;
+  out.flash_attention = settings.context.flash_attention != "off";
+  if (preempt.reconfigure_path == "beside") out.change_path = reconfigure::Path::beside;
+  if (preempt.reconfigure_path == "in_place") out.change_path = reconfigure::Path::in_place;
   out.preempt_ram.reset();
   if (preempt.ram_mib >= 0) out.preempt_ram = Bytes(preempt.ram_mib << 20);
   const std::int64_t cache_mib = settings.server.cache_prompt ? settings.server.cache_ram_mib : 0;

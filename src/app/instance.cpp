@@ -2,6 +2,8 @@
 
 #include "app/convert.h"
 #include "base/log.h"
+#include "engine/faulty.h"
+#include "engine/llama/available_memory.h"
 #include "engine/llama/backend.h"
 
 #include <array>
@@ -27,22 +29,19 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
   out->settings_ = settings;
   out->model_ = std::move(model);
   out->vocabulary_ = std::move(vocabulary);
-  auto engine = out->model_->build(geometry_of(settings), engine_options_of(settings));
-  if (!engine) return Err(engine.error().message);
-  out->engine_ = std::move(engine).value();
-  if (settings.server.warmup) warm_up(*out->engine_);
-  const engine::InjectedFaults faults = injected_faults_of(settings);
-  if (faults.no_room_percent > 0 || faults.move_percent > 0) {
-    out->engine_ = std::make_unique<engine::FaultyEngine>(std::move(out->engine_), faults, 1);
-  }
+  out->workshop_ =
+      std::make_unique<reconfigure::ModelWorkshop>(*out->model_, out->workshop_options());
+  auto engine = out->workshop_->build(geometry_of(settings));
+  if (!engine) return Err(engine.error());
+  const Geometry& geometry = (*engine)->geometry();
+  out->workshop_->set_faults(static_cast<int>(settings.preempt.build_fault_percent));
   scheduler::SchedulerOptions options = scheduler_options_of(settings);
-  const Geometry& geometry = out->engine_->geometry();
+  options.workshop = out->workshop_.get();
   options.bytes_per_token =
-      out->model_->bytes_per_token(geometry.cache_type_k, geometry.cache_type_v) +
-      engine::state_bytes_per_cell;
-  if (auto opened = out->open_store(options); !opened) return Err(opened.error());
-  out->scheduler_ = std::make_unique<scheduler::Scheduler>(*out->engine_, *out->vocabulary_,
-                                                           out->clock_, options);
+      out->workshop_->bytes_per_token(geometry) + engine::state_bytes_per_cell;
+  if (auto opened = out->open_store(geometry, options); !opened) return Err(opened.error());
+  out->scheduler_ =
+      std::make_unique<scheduler::Scheduler>(**engine, *out->vocabulary_, out->clock_, options);
   api::Context context;
   context.settings = &out->settings_;
   context.vocabulary = out->vocabulary_.get();
@@ -68,10 +67,30 @@ Instance::~Instance() {
     scheduler_->stop_now();
     thread_.join();
   }
+  bell_.hang_up(nullptr);
   close_store();
 }
 
-Result<void, std::string> Instance::open_store(scheduler::SchedulerOptions& options) {
+// What every engine goes through before it serves.
+reconfigure::WorkshopOptions Instance::workshop_options() {
+  const engine::InjectedFaults faults = injected_faults_of(settings_);
+  const bool warms_up = settings_.server.warmup;
+  reconfigure::WorkshopOptions out;
+  out.engine = engine_options_of(settings_);
+  out.dress = [faults, warms_up](std::unique_ptr<engine::Engine> engine) {
+    if (warms_up) warm_up(*engine);
+    if (faults.no_room_percent > 0 || faults.move_percent > 0) {
+      engine = std::make_unique<engine::FaultyEngine>(std::move(engine), faults, 1);
+    }
+    return engine;
+  };
+  out.available_memory = engine::llama::available_memory;
+  out.wake = [this] { bell_.ring(); };
+  return out;
+}
+
+Result<void, std::string> Instance::open_store(const Geometry& geometry,
+                                               scheduler::SchedulerOptions& options) {
   if (settings_.pages.folder.empty()) return {};
   store::StoreOptions wanted = store_options_of(settings_);
   wanted.wake = [this] { bell_.ring(); };
@@ -80,7 +99,6 @@ Result<void, std::string> Instance::open_store(scheduler::SchedulerOptions& opti
   store_ = std::move(opened).value();
   const store::OpenReport& report = store_->opened();
   log_info("--page-dir holds {} conversations, {} bytes", report.pages, report.bytes.value);
-  const Geometry& geometry = engine_->geometry();
   options.archive.store = store_.get();
   options.archive.fingerprint = model_->fingerprint(geometry.cache_type_k, geometry.cache_type_v);
   return {};
@@ -88,7 +106,6 @@ Result<void, std::string> Instance::open_store(scheduler::SchedulerOptions& opti
 
 void Instance::close_store() {
   if (!store_) return;
-  bell_.hang_up(nullptr);
   const store::CloseReport report =
       store_->close(Micros(settings_.limits.shutdown_timeout_s * 1'000'000));
   log_info("{} conversations were still written to --page-dir, {} were not", report.saved,

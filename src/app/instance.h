@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "engine/model.h"
 #include "engine/vocabulary.h"
+#include "reconfigure/workshop.h"
 #include "scheduler/scheduler.h"
 #include "settings/settings.h"
 #include "store/store.h"
@@ -29,7 +30,7 @@ class Instance {
   Instance& operator=(const Instance&) = delete;
 
   api::Service& service() { return *service_; }
-  const engine::EngineLimits& limits() const { return engine_->limits(); }
+  engine::EngineLimits limits() const { return scheduler_->status().limits(); }
   // Ends who is parked by hand: nobody will let it back. Any thread.
   void stop_holding() { scheduler_->stop_holding(); }
   // Every request ends with an error event; no more are taken. Any thread.
@@ -54,15 +55,17 @@ class Instance {
   };
 
   Instance() = default;
-  Result<void, std::string> open_store(scheduler::SchedulerOptions& options);
+  reconfigure::WorkshopOptions workshop_options();
+  Result<void, std::string> open_store(const Geometry& geometry,
+                                       scheduler::SchedulerOptions& options);
   void close_store();
 
   settings::Settings settings_;
   SteadyClock clock_;
   std::unique_ptr<engine::Model> model_;
   std::unique_ptr<engine::Vocabulary> vocabulary_;
-  std::unique_ptr<engine::Engine> engine_;
   Bell bell_;
+  std::unique_ptr<reconfigure::ModelWorkshop> workshop_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<api::Service> service_;

@@ -56,6 +56,8 @@ const std::vector<Workload>& workloads() {
       {"timeline", "when each of 8 streams had its tokens, for tools/plot-timeline", run_timeline},
       {"tick", "scheduler time per tick with 255 sequences, over 100 us; good: 1 and less",
        run_tick},
+      {"reconfigure", "extra gap of a stream when the geometry changes, in steps; good: 1 and less",
+       run_reconfigure},
       {"lookup", "finding one of 10,000 stored pages, over 50 us; good: 1 and less", run_lookup},
       {"start", "process start to first token, over 500 ms; good: 1 and less", run_start},
   };

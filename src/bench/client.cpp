@@ -109,6 +109,25 @@ Result<StreamFigures, std::string> stream_completion(int port, const Json& body,
   return figures;
 }
 
+Result<Json, std::string> post_json(int port, const char* path, const Json& body) {
+  asio::io_context io;
+  asio::ip::tcp::socket socket(io);
+  beast::error_code error = connect(socket, port);
+  if (error) return Err("cannot connect to the server: " + error.message());
+  http::request<http::string_body> request = completion_request(body);
+  request.target(path);
+  http::write(socket, request, error);
+  beast::flat_buffer buffer;
+  http::response_parser<http::string_body> parser;
+  parser.body_limit(boost::none);
+  if (!error) http::read(socket, buffer, parser, error);
+  if (error) return Err("the server does not answer: " + error.message());
+  if (parser.get().result() != http::status::ok) {
+    return Err("the server answered: " + parser.get().body());
+  }
+  return Json::parse(parser.get().body());
+}
+
 bool is_healthy(int port) { return ask_health(port, 1).ok(); }
 
 Result<void, std::string> ask_health(int port, int times) {

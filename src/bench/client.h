@@ -24,6 +24,8 @@ struct StreamFigures {
 bool is_healthy(int port);
 // The same so many times on one connection. Error: one line.
 Result<void, std::string> ask_health(int port, int times);
+// Posts and waits; the answer of a 200. Error: one line.
+Result<Json, std::string> post_json(int port, const char* path, const Json& body);
 // Requests that wait for a slot, out of GET /metrics. Error: one line.
 Result<int, std::string> waiting_requests(int port);
 

@@ -49,8 +49,11 @@ enum class FinishReason : std::uint8_t {
   failed,     // FinalEvent::failure tells why.
 };
 
-// A request that waits out of the pool, and that it does so no more. Always in pairs.
-enum class NoticeKind : std::uint8_t { preempted, resumed };
+enum class NoticeKind : std::uint8_t {
+  preempted,     // The request waits out of the pool ...
+  resumed,       // ... and does so no more. Always in pairs.
+  reconfigured,  // The geometry has changed.
+};
 
 struct Notice {
   NoticeKind kind = NoticeKind::preempted;

@@ -73,8 +73,17 @@ bool Archive::shelve(store::Completion& completion) {
                       completion.page.owner.bytes);
 }
 
+void Archive::change_fingerprint(const store::Fingerprint& fingerprint, bool snapshots) {
+  options_.fingerprint = fingerprint;
+  kind_ = kind_of(snapshots);
+  for (const auto& [ticket, id] : loading_) given_up_.push_back({.id = id});
+  loading_.clear();
+}
+
 void Archive::reap(std::vector<Arrival>& arrived) {
   if (!is_on()) return;
+  arrived.insert(arrived.end(), given_up_.begin(), given_up_.end());
+  given_up_.clear();
   completions_.clear();
   options_.store->reap(completions_);
   if (!completions_.empty()) is_full_ = false;

@@ -36,9 +36,7 @@ class Archive {
   static constexpr Tokens worth_loading{64};
 
   Archive(const ArchiveOptions& options, Pool& pool, bool snapshots)
-      : options_(options),
-        pool_(pool),
-        kind_(snapshots ? store::Kind::snapshot : store::Kind::blocks) {}
+      : options_(options), pool_(pool), kind_(kind_of(snapshots)) {}
 
   bool is_on() const { return options_.store != nullptr; }
 
@@ -48,23 +46,30 @@ class Archive {
   // Saves what an idle seat holds; `price_seconds` is what computing it again would take. False:
   // try again later, too much is under way, or the turn before is.
   bool save(Seat seat, double price_seconds, SaveAt at);
+  // The pool's cells are of another kind from now on: what is on its way was of the old one.
+  void change_fingerprint(const store::Fingerprint& fingerprint, bool snapshots);
   // Takes what the workers have done.
   void reap(std::vector<Arrival>& arrived);
 
  private:
   using Ticket = store::Ticket;
 
+  static store::Kind kind_of(bool snapshots) {
+    return snapshots ? store::Kind::snapshot : store::Kind::blocks;
+  }
+
   store::Submit hand_in(Ticket ticket, const Image& image, store::Draft draft);
   bool shelve(store::Completion& completion);
   bool is_saving_beginning_of(Seat seat) const;
 
-  const ArchiveOptions options_;
+  ArchiveOptions options_;
   Pool& pool_;
-  const store::Kind kind_;
+  store::Kind kind_;
   std::uint64_t next_ticket_ = 1;
   bool is_full_ = false;                      // The store took no more; until something comes back.
   std::unordered_map<Ticket, Image> saving_;  // Held until the writer has read them.
   std::unordered_map<Ticket, RequestId> loading_;
+  std::vector<Arrival> given_up_;               // Loads of the old kind.
   std::vector<store::Completion> completions_;  // Reused.
 };
 

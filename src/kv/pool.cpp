@@ -8,10 +8,10 @@
 namespace fermata::kv {
 namespace {
 
-bool comes_back_alike(const engine::Engine& engine, const PoolOptions& options) {
+bool comes_back_alike(const engine::Engine& engine, Tokens chunk) {
   // A window's cells come back in another place, and sums over them in another order.
   const bool moves_cells = engine.memory_kind() == engine::MemoryKind::sliding_window;
-  if (options.chunk > Tokens(0) && moves_cells) return false;
+  if (chunk > Tokens(0) && moves_cells) return false;
   return engine.capabilities().move_ranges || engine.capabilities().move_sequences;
 }
 
@@ -37,8 +37,9 @@ Pool::Pool(engine::Engine& engine, const PoolOptions& options)
       block_(options.block),
       chunk_(options.chunk),
       cache_min_(options.cache_min),
-      can_restore_(comes_back_alike(engine, options)),
-      keeps_idle_(can_restore_ && options.budgets.cache != Bytes(0)),
+      has_shelf_(options.budgets.cache != Bytes(0)),
+      can_restore_(comes_back_alike(engine, options.chunk)),
+      keeps_idle_(can_restore_ && has_shelf_),
       ledger_(engine.limits().seats, engine.capabilities().cells_per_token),
       vault_(options.budgets),
       shelf_(vault_, {.block = options.block,
@@ -115,6 +116,7 @@ Tokens Pool::take(Seat seat, Tokens keep) {
 // After the engine did.
 void Pool::cut(Seat seat, Tokens keep) {
   SeatState& state = at(seat);
+  ++state.version;
   ledger_.truncate(seat, keep);
   state.tokens.resize(static_cast<std::size_t>(keep.value));
   state.in_chunks = std::min(state.in_chunks, keep);
@@ -182,6 +184,7 @@ void Pool::evict(Seat seat) {
 
 void Pool::drop(Seat seat) {
   SeatState& state = at(seat);
+  ++state.version;
   engine_.clear(seat);
   ledger_.clear(seat);
   state.tokens.clear();
@@ -196,6 +199,27 @@ void Pool::drop_everything() {
     drop(Seat(s));
     if (busy) at(Seat(s)).use = SeatUse::busy;
   }
+}
+
+void Pool::adopt(std::span<const Adopted> seats) {
+  const std::int32_t count = engine_.limits().seats;
+  Ledger ledger(count, engine_.capabilities().cells_per_token);
+  std::vector<SeatState> states(static_cast<std::size_t>(count));
+  for (const Adopted& seat : seats) {
+    const Tokens length = ledger_.length(seat.from);
+    if (seat.like) ledger.share(*seat.like, seat.to, seat.shared);
+    ledger.append(seat.to, length - seat.shared);
+    states[static_cast<std::size_t>(seat.to.value)] = std::move(at(seat.from));
+    at(seat.from).use = SeatUse::empty;
+  }
+  for (const SeatState& state : seats_) {
+    FERMATA_CHECK(state.use == SeatUse::empty, "a seat that is left behind holds something");
+  }
+  ledger_ = std::move(ledger);
+  seats_ = std::move(states);
+  can_restore_ = comes_back_alike(engine_, chunk_);
+  keeps_idle_ = can_restore_ && has_shelf_;
+  for (std::int32_t s = 0; s < count; ++s) check_agreement(Seat(s));
 }
 
 void Pool::check_agreement(Seat seat) const {

@@ -42,6 +42,13 @@ struct PoolOptions {
   Tokens cache_min{32};  // Shorter conversations are not kept out of the pool.
 };
 
+// What became of a seat in another engine. See Pool::adopt.
+struct Adopted {
+  Seat from, to;
+  std::optional<Seat> like = {};  // A seat of the other engine whose first cells it has.
+  Tokens shared{0};               // So many.
+};
+
 // Cells promised to one busy seat: it may grow to `total` without asking again. Move-only; the
 // promise ends with the object.
 class Reservation {
@@ -52,6 +59,9 @@ class Reservation {
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation();
+
+  // Its seat has another number now.
+  void move_to(Seat seat) { seat_ = seat; }
 
  private:
   friend class Pool;
@@ -148,6 +158,13 @@ class Pool {
   // What is kept of conversations that nobody computes goes until its budget holds the rest: bytes
   // that had another holder may have become its own.
   void settle();
+  // Grows whenever cells of a seat are dropped or replaced; appending leaves it.
+  std::uint64_t version(Seat seat) const { return at(seat).version; }
+  // The engine was replaced by another of the same model, in whose cells these seats lie already;
+  // one that `like` names comes before. REQUIRES: the other seats are empty.
+  void adopt(std::span<const Adopted> seats);
+  // Bytes out of the pool mean nothing any more. REQUIRES: no seat holds anything.
+  void forget_bytes() { shelf_.clear(); }
   // The engine is broken: everything is dropped, busy seats too (they stay busy and empty).
   void drop_everything();
 
@@ -162,6 +179,7 @@ class Pool {
     Owner owner{};
     std::vector<Piece> mirror;  // Bytes of its cells, from the first on.
     bool is_kept = true;        // Idle: it may go to the shelf; no copy of it has failed.
+    std::uint64_t version = 0;
   };
   SeatState& at(Seat seat);
   const SeatState& at(Seat seat) const;
@@ -186,8 +204,9 @@ class Pool {
   const Tokens block_;
   const Tokens chunk_;
   const Tokens cache_min_;
-  const bool can_restore_;
-  const bool keeps_idle_;  // What leaves the pool goes to the shelf.
+  const bool has_shelf_;
+  bool can_restore_;
+  bool keeps_idle_;  // What leaves the pool goes to the shelf.
   Ledger ledger_;
   Vault vault_;
   Shelf shelf_;

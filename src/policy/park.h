@@ -20,7 +20,8 @@ enum class ParkReason : std::uint8_t {
   unread,       // Its client does not read, and somebody waits.
   manual,       // An operator holds it.
   last_resort,  // A step found no cells, whatever the plan had counted.
+  reconfigure,  // The new geometry has no seat or no cells for it.
 };
-inline constexpr std::size_t park_reasons = 7;
+inline constexpr std::size_t park_reasons = 8;
 
 }  // namespace fermata::policy

@@ -36,8 +36,9 @@ void EventChannel::notice(NoticeKind kind) {
   const std::lock_guard lock(mutex_);
   FERMATA_CHECK(!finished_, "an event after the final one");
   std::vector<Notice>& notices = content_.notices;
-  const bool in_pair = kind == NoticeKind::resumed && !notices.empty();
-  if (in_pair && notices.size() > 2 * limit_) {
+  const bool is_crowded = notices.size() > 2 * limit_;
+  if (is_crowded && kind == NoticeKind::reconfigured) return;
+  if (is_crowded && kind == NoticeKind::resumed && notices.back().kind == NoticeKind::preempted) {
     notices.pop_back();
   } else {
     notices.push_back({kind, content_.tokens.size()});

@@ -58,7 +58,7 @@ void Scheduler::park(const policy::Park& park, kv::Image image, Micros took) {
   Sequence& sequence = *running_[park.running];
   const Seat seat = sequence.seat();
   policy::ParkMode mode = park.mode;
-  const Bytes expected = options_.bytes_per_token * sequence.computed().value;
+  const Bytes expected = bytes_per_token_ * sequence.computed().value;
   image_overhead_ = std::max(image_overhead_, image.size() - expected);
   if (image.pieces.empty() && !image.tokens.empty()) mode = policy::ParkMode::recompute;
   pool_.release(seat, false, clock_.now());

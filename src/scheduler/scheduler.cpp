@@ -24,13 +24,15 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       chunk_(options.deterministic ? engine.limits().ubatch : Tokens(0)),
       inbox_(options.waiting_max + 1),
       commands_(options.holds_max),
-      pool_(engine, {.budgets = {.preempt = options.preempt_ram, .cache = options.cache_ram},
-                     .block = options.block,
-                     .chunk = chunk_,
-                     .cache_min = options.cache_min}),
+      changes_(1),
+      pool_(engine_, {.budgets = {.preempt = options.preempt_ram, .cache = options.cache_ram},
+                      .block = options.block,
+                      .chunk = chunk_,
+                      .cache_min = options.cache_min}),
       archive_(options.archive, pool_, !engine.capabilities().move_ranges),
       last_request_(static_cast<std::size_t>(engine.limits().seats)),
-      unsaved_(static_cast<std::size_t>(engine.limits().seats)) {
+      unsaved_(static_cast<std::size_t>(engine.limits().seats)),
+      bytes_per_token_(options.bytes_per_token) {
   FERMATA_CHECK(!options.deterministic || (engine.geometry().layout == Layout::split &&
                                            engine.capabilities().one_sequence_per_ubatch),
                 "an engine that computes sequences together cannot be deterministic");
@@ -48,6 +50,7 @@ Scheduler::~Scheduler() {
   drain_inbox();
   end_all(FinishReason::failed, FailureKind::stopping);
   refuse_commands();
+  refuse_change();
 }
 
 std::shared_ptr<EventChannel> Scheduler::open_channel() {
@@ -97,7 +100,7 @@ std::int64_t Scheduler::retry_after_seconds() const {
   if (finished == 0) return 1;
   const auto work_us =
       static_cast<std::int64_t>(stats_.prompt_us.value() + stats_.predicted_us.value());
-  const std::int64_t each_us = work_us / finished / std::max(engine_.limits().seats, 1);
+  const std::int64_t each_us = work_us / finished / std::max(board_.limits().seats, 1);
   return std::clamp<std::int64_t>(each_us / 1'000'000, 1, 60);
 }
 
@@ -299,13 +302,15 @@ policy::View Scheduler::build_view() {
   view.step_budget = options_.step_budget;
   view.rates = pace_.rates(decoding);
   view.seats = seat_views_;
-  view.waiting = waiting_views_;
   view.running = running_views_;
-  view.parked = parked_views_;
+  if (!is_moving()) {
+    view.waiting = waiting_views_;
+    view.parked = parked_views_;
+  }
   view.preempt = options_.preempt;
   view.can_swap = pool_.can_restore();
   view.bytes_per_sequence = image_overhead_;
-  view.bytes_per_token = options_.bytes_per_token;
+  view.bytes_per_token = bytes_per_token_;
   view.block = options_.block;
   if (engine_.capabilities().ranges_are_cheap && options_.preempt.enabled) {
     view.blocks_max = copy_pace_.blocks();
@@ -540,6 +545,9 @@ void Scheduler::publish() {
     publish_cache();
     status.n_processing = static_cast<std::int64_t>(running_.size());
     status.n_waiting = waiting_count_.load(std::memory_order_relaxed);
+    status.is_changing = changing_ != nullptr;
+    status.change_stage = !changing_ ? "none" : is_moving() ? "moving" : "building";
+    status.is_absent = absent_.has_value();
     status.cells_used = pool_.ledger().used();
   });
 }
@@ -550,12 +558,16 @@ bool Scheduler::tick() {
   drain_inbox();
   if (stopping_now_.load(std::memory_order_acquire)) {
     end_all(FinishReason::failed, FailureKind::stopping);
+    refuse_change();
   }
   drop_abandoned();
   take_commands();
   take_arrivals();
   bool worked = save_idle(kv::SaveAt::turn_end);
-  if (!waiting_.empty() || !running_.empty() || !parked_.empty() || anything_to_copy()) {
+  worked |= change_geometry();
+  if (absent_) {
+    worked |= come_back();
+  } else if (!waiting_.empty() || !running_.empty() || !parked_.empty() || anything_to_copy()) {
     const policy::View view = build_view();
     (options_.overcommit ? policy::plan_preempting : policy::plan_worst_case)(view, plan_);
     if (const auto fault = policy::find_fault(view, plan_)) {
@@ -583,6 +595,7 @@ void Scheduler::run() {
     if (tick()) continue;
     const bool done = waiting_.empty() && running_.empty() && parked_.empty();
     if (done && stopping_.load(std::memory_order_acquire) && inbox_.size() == 0) {
+      refuse_change();
       (void)save_idle(kv::SaveAt::shutdown);
       return;
     }

@@ -4,12 +4,15 @@
 
 #include "base/bounded_queue.h"
 #include "base/clock.h"
-#include "engine/engine.h"
+#include "engine/absent.h"
+#include "engine/relay.h"
 #include "engine/vocabulary.h"
 #include "kv/archive.h"
 #include "kv/pool.h"
 #include "policy/pace.h"
 #include "policy/policy.h"
+#include "reconfigure/workshop.h"
+#include "scheduler/changing.h"
 #include "scheduler/hold.h"
 #include "scheduler/sequence.h"
 #include "scheduler/status.h"
@@ -37,6 +40,10 @@ struct SchedulerOptions {
   Tokens cache_min{32};     // Shorter ones are not kept.
   bool copies_idle = true;  // Copied ahead, while they are still in the pool.
   kv::ArchiveOptions archive;
+  // None: the geometry stays what it is. Outlives the scheduler, and owns the engine.
+  reconfigure::Workshop* workshop = nullptr;
+  std::optional<reconfigure::Path> change_path;  // None: as memory allows.
+  bool flash_attention = true;
   Bytes bytes_per_token{0};     // What a swapped token takes, at most.
   Tokens block = block_tokens;  // What mirrors grow by.
 };
@@ -64,6 +71,11 @@ class Scheduler {
   // Parks a request until it is let back, or lets it back: at the next tick, if accepted. Then
   // exactly one receipt comes.
   [[nodiscard]] SubmitOutcome hold(HoldCommand command);
+  // Changes the geometry, while requests run; exactly one receipt comes, if accepted. queue_full:
+  // another change is under way. REQUIRES: there is a workshop.
+  [[nodiscard]] SubmitOutcome reconfigure(ChangeCommand command);
+  // One that was refused before it came here.
+  void count_failed_change() { stats_.changes_failed.add(); }
   const StatusBoard& status() const { return board_; }
   const SchedulerStats& stats() const { return stats_; }
   // Who is held ends as `stopping`, since nobody will let it back; commands are refused.
@@ -95,6 +107,24 @@ class Scheduler {
   Sequence* find_running(Seat seat) const;
   Sequence* find_held(Seat seat) const;
   Sequence* find(RequestId id) const;
+  bool change_geometry();
+  bool begin_change();
+  void start_moving();
+  void change_in_place();
+  reconfigure::Situation situation(std::vector<reconfigure::Request>& requests,
+                                   const reconfigure::Change& change) const;
+  std::vector<reconfigure::Transfer::Item> choose_seats(const engine::EngineLimits& limits) const;
+  void install(engine::Engine& next, std::vector<kv::Adopted> adopted);
+  reconfigure::SequenceFate fate_of(Seat seat) const;
+  void leave_seats(const std::vector<kv::Adopted>& staying);
+  void renumber(const std::vector<kv::Adopted>& adopted);
+  void fit_to(const engine::Engine& next);
+  bool come_back();
+  void roll_back(std::string failure);
+  void end_change(reconfigure::Receipt::Outcome outcome);
+  void refuse_change();
+  bool is_moving() const { return changing_ && changing_->stage == ChangeStage::moving; }
+  Micros slice() const;
   void write_receipts();
   void hand_out_receipts();
   void end_held();
@@ -134,13 +164,16 @@ class Scheduler {
   // Whether its next row is one that nothing else is computed with: of a reply, new or again.
   bool goes_row_by_row(const Sequence& sequence) const;
 
-  engine::Engine& engine_;
+  engine::Relay engine_;
+  std::optional<engine::AbsentEngine> absent_;  // No engine could be built: this one is there.
   const engine::Vocabulary& vocabulary_;
   const Clock& clock_;
   const SchedulerOptions options_;
   const Tokens chunk_;  // See policy::View.
   BoundedQueue<std::vector<Submission>> inbox_;
   BoundedQueue<HoldCommand> commands_;
+  BoundedQueue<ChangeCommand> changes_;
+  std::atomic<bool> is_changing_{false};  // From reconfigure() to its receipt.
   std::atomic<std::int64_t> waiting_count_{0};
   std::atomic<bool> stopping_{false}, stopping_now_{false}, stopping_holds_{false};
   StatusBoard board_;
@@ -158,6 +191,11 @@ class Scheduler {
   std::vector<bool> unsaved_;                                 // By seat: it is idle and not stored.
   std::vector<kv::Arrival> arrivals_;                         // Reused.
   std::int32_t no_room_in_a_row_ = 0;
+  std::unique_ptr<Changing> changing_;
+  std::int64_t version_ = 1;          // Of the geometry.
+  Bytes bytes_per_token_{0};          // See SchedulerOptions.
+  Micros next_try_{0};                // While the engine is absent.
+  std::vector<ChangeCommand> asked_;  // Reused.
 
   // Reused every tick, so that the step path does not allocate.
   std::vector<std::vector<Submission>> drained_;

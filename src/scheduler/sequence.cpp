@@ -75,6 +75,14 @@ void Sequence::park(policy::ParkMode mode, kv::Image image, Micros now) {
   channel().notice(NoticeKind::preempted);
 }
 
+void Sequence::forget_bytes() {
+  FERMATA_CHECK(is_parked(), "it still has its cells");
+  image_.pieces.clear();
+  if (std::exchange(park_mode_, policy::ParkMode::recompute) == policy::ParkMode::recompute) return;
+  --parking_.swaps;
+  ++parking_.recomputes;
+}
+
 void Sequence::resume(Seat seat, Tokens restored, Micros now) {
   FERMATA_CHECK(is_parked(), "resuming what is not parked");
   seat_ = last_seat_ = seat;

@@ -99,6 +99,14 @@ class Sequence {
   // Tokens since it was admitted or resumed.
   Tokens since_start() const { return predicted_ - predicted_at_start_; }
 
+  // Its seat has another number in the new geometry. REQUIRES: is_seated().
+  void move_to(Seat seat) {
+    seat_ = last_seat_ = seat;
+    reservation_.move_to(seat);
+  }
+  // Bytes mean nothing any more: it will be computed again. REQUIRES: is_parked().
+  void forget_bytes();
+
   void park(policy::ParkMode mode, kv::Image image, Micros now);
   // REQUIRES: is_parked(); once.
   kv::Image take_image() { return std::exchange(image_, {}); }

@@ -8,10 +8,13 @@
 #include "metrics/counters.h"
 #include "metrics/histogram.h"
 #include "policy/policy.h"
+#include "reconfigure/change.h"
 
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace fermata::scheduler {
@@ -34,6 +37,8 @@ struct SchedulerStats {
   Counter seats_evicted;
   Counter parks_swap, parks_recompute, resumes, recomputed_tokens;
   Counter blocks_mirrored;
+  Counter changes, changes_failed;  // Of the geometry; refused or rolled back.
+  TimeHistogram change_pause;
   std::array<Counter, policy::park_reasons> swaps_by_reason, recomputes_by_reason;
   TimeHistogram swap_out;     // Copying the cells of one park to RAM.
   TimeHistogram swap_in;      // Copying them back.
@@ -74,6 +79,11 @@ struct Status {
   engine::EngineLimits limits;
   std::vector<SeatStatus> seats;     // By number.
   std::vector<ParkedStatus> parked;  // In order of parking; then the held ones of the queue.
+  std::int64_t version = 1;          // Of the geometry.
+  std::optional<reconfigure::Receipt> last_change;
+  bool is_changing = false;
+  std::string_view change_stage = "none";  // "building", "moving".
+  bool is_absent = false;                  // There is no engine: no context could be built.
   std::int64_t n_processing = 0;
   std::int64_t n_waiting = 0;
   Tokens cells_used;

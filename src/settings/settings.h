@@ -47,12 +47,14 @@ struct BatchSettings {
 // What happens when cells run out.
 struct PreemptSettings {
   bool enabled = true;
-  std::int64_t ram_mib = 8192;          // For the bytes of parked sequences. -1: no limit.
-  std::string policy = "smallest";      // smallest, youngest, oldest, largest, admission-only.
-  std::int64_t every = 0;               // Test: park each sequence after so many tokens.
-  bool last_resort_only = false;        // Test: no parks for cells before a step found none.
-  std::int64_t move_fault_percent = 0;  // Test: of copies of cells.
-  std::int64_t no_room_percent = 0;     // Test: of steps.
+  std::int64_t ram_mib = 8192;            // For the bytes of parked sequences. -1: no limit.
+  std::string policy = "smallest";        // smallest, youngest, oldest, largest, admission-only.
+  std::int64_t every = 0;                 // Test: park each sequence after so many tokens.
+  bool last_resort_only = false;          // Test: no parks for cells before a step found none.
+  std::int64_t move_fault_percent = 0;    // Test: of copies of cells.
+  std::int64_t no_room_percent = 0;       // Test: of steps.
+  std::int64_t build_fault_percent = 0;   // Test: of builds of a context.
+  std::string reconfigure_path = "auto";  // auto, beside, in_place.
 };
 
 struct ThreadSettings {

@@ -6,6 +6,7 @@ namespace {
 
 constexpr std::array<std::string_view, 9> kv_types = {"f32",  "f16",    "bf16", "q8_0", "q4_0",
                                                       "q4_1", "iq4_nl", "q5_0", "q5_1"};
+constexpr std::array<std::string_view, 3> reconfigure_paths = {"auto", "beside", "in_place"};
 constexpr std::array<std::string_view, 6> preempt_policies = {
     "smallest", "youngest", "oldest", "largest", "cost", "admission-only"};
 constexpr std::array<std::string_view, 3> on_off_auto = {"on", "off", "auto"};
@@ -185,6 +186,24 @@ constexpr Row rows[] = {
      .unit = "%",
      .range = {0, 50},
      .target = bind<&Settings::preempt, &PreemptSettings::no_room_percent>()},
+    {.names = {"--inject-build-faults"},
+     .env = "FERMATA_INJECT_BUILD_FAULTS",
+     .placeholder = "N",
+     .help = "let so many builds of a new context fail (test)",
+     .group = Group::preemption,
+     .change = Change::start,
+     .unit = "%",
+     .range = {0, 100},
+     .target = bind<&Settings::preempt, &PreemptSettings::build_fault_percent>()},
+    {.names = {"--reconfigure-path"},
+     .env = "FERMATA_RECONFIGURE_PATH",
+     .placeholder = "PATH",
+     .help = "how POST /reconfigure builds the new context: beside the old one, in its place, or "
+             "as memory allows",
+     .group = Group::preemption,
+     .change = Change::start,
+     .choices = reconfigure_paths,
+     .target = bind<&Settings::preempt, &PreemptSettings::reconfigure_path>()},
     {.names = {"-np", "--parallel"},
      .env = "LLAMA_ARG_N_PARALLEL",
      .placeholder = "N",

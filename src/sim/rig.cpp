@@ -10,6 +10,10 @@ bool Client::read() {
   scheduler::EventChannel::Taken taken;
   channel->take(taken);
   for (const Notice& notice : taken.notices) {
+    if (notice.kind == NoticeKind::reconfigured) {
+      ++reconfigured;
+      continue;
+    }
     ++(notice.kind == NoticeKind::preempted ? preempted : resumed);
     tokens_at_notice.push_back(tokens.size() + notice.after);
   }
@@ -30,9 +34,12 @@ bool Client::read() {
 Rig::Rig(const RigSpec& spec) : vocabulary_(engine::fake::make_vocabulary()) {
   engine::fake::FakeModelSpec model = spec.model;
   model.clock = &clock_;
-  engine_ = std::make_unique<engine::fake::FakeEngine>(model, spec.geometry, spec.engine);
-  scheduler_ =
-      std::make_unique<scheduler::Scheduler>(*engine_, *vocabulary_, clock_, spec.scheduler);
+  workshop_ = std::make_unique<TickWorkshop>(model, spec.engine, spec.workshop_seed);
+  const auto engine = workshop_->build(spec.geometry);
+  FERMATA_CHECK(engine.ok(), "no engine to begin with");
+  scheduler::SchedulerOptions options = spec.scheduler;
+  options.workshop = workshop_.get();
+  scheduler_ = std::make_unique<scheduler::Scheduler>(**engine, *vocabulary_, clock_, options);
 }
 
 std::unique_ptr<Client> Rig::submit(const Ask& ask) { return std::move(submit(ask, 1).front()); }
@@ -104,6 +111,12 @@ std::shared_ptr<scheduler::HoldReply> Rig::hold(scheduler::HoldAction action, Se
                     scheduler::SubmitOutcome::accepted,
                 "an operator asks too often");
   return reply;
+}
+
+std::shared_ptr<scheduler::ChangeReply> Rig::change(const reconfigure::Change& change) {
+  auto reply = std::make_shared<scheduler::ChangeReply>();
+  const auto outcome = scheduler_->reconfigure({.change = change, .reply = reply});
+  return outcome == scheduler::SubmitOutcome::accepted ? reply : nullptr;
 }
 
 void Rig::run(const std::vector<Client*>& readers, int ticks_max) {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/clock.h"
-#include "engine/fake/fake_engine.h"
 #include "engine/fake/fake_vocabulary.h"
 #include "scheduler/scheduler.h"
+#include "sim/tick_workshop.h"
 
 #include <memory>
 #include <span>
@@ -19,6 +19,7 @@ struct RigSpec {
   Geometry geometry{.n_ctx = Tokens(256), .n_parallel = 4};
   engine::EngineOptions engine{.n_batch = Tokens(64), .n_ubatch = Tokens(16)};
   scheduler::SchedulerOptions scheduler;
+  std::uint64_t workshop_seed = 1;  // Of how long it builds and what fails.
 };
 
 struct Ask {
@@ -45,6 +46,7 @@ struct Client {
   std::string text;
   std::vector<TokenEvent> tokens;
   int preempted = 0, resumed = 0;             // Notices.
+  int reconfigured = 0;                       // The same.
   std::vector<std::size_t> tokens_at_notice;  // Read before each.
   std::vector<ProgressEvent> progress;
   std::optional<FinalEvent> final;
@@ -67,21 +69,24 @@ class Rig {
   // A command of an operator; its reply gets the receipt at the next tick.
   std::shared_ptr<scheduler::HoldReply> hold(scheduler::HoldAction action, RequestId id);
   std::shared_ptr<scheduler::HoldReply> hold(scheduler::HoldAction action, Seat seat);
+  // Its reply gets the receipt; none when another change is under way.
+  std::shared_ptr<scheduler::ChangeReply> change(const reconfigure::Change& change);
   // Ticks until no work is left. REQUIRES (checked): that takes no more than `ticks_max`.
   // Every client in `readers` reads after each tick.
   void run(const std::vector<Client*>& readers, int ticks_max = 100'000);
   bool tick() { return scheduler_->tick(); }
 
-  Tokens window() const { return engine_->limits().window; }
+  Tokens window() const { return limits().window; }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
-  engine::fake::FakeEngine& engine() { return *engine_; }
-  const engine::EngineLimits& limits() const { return engine_->limits(); }
+  engine::fake::FakeEngine& engine() { return workshop_->engine(); }
+  TickWorkshop& workshop() { return *workshop_; }
+  const engine::EngineLimits& limits() const { return workshop_->engine().limits(); }
   FakeClock& clock() { return clock_; }
 
  private:
   FakeClock clock_;
   std::unique_ptr<engine::Vocabulary> vocabulary_;
-  std::unique_ptr<engine::fake::FakeEngine> engine_;
+  std::unique_ptr<TickWorkshop> workshop_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<Client> prepare(const Ask& ask, std::size_t choice, GroupId group,
                                   std::vector<scheduler::Submission>& submissions);

@@ -32,9 +32,10 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "store": {"core", "metrics", "base"},
     "kv": {"engine", "store", "core", "metrics", "base"},
     "policy": {"core", "base"},
-    "scheduler": {"policy", "kv", "engine", "core", "metrics", "base"},
-    "sim": {"scheduler", "policy", "kv", "engine", "engine/fake", "core", "metrics", "base"},
-    "reconfigure": {"scheduler", "kv", "engine", "store", "settings", "core", "metrics", "base"},
+    "reconfigure": {"kv", "engine", "core", "base"},
+    "scheduler": {"reconfigure", "policy", "kv", "engine", "core", "metrics", "base"},
+    "sim": {"scheduler", "reconfigure", "policy", "kv", "engine", "engine/fake", "core", "metrics",
+            "base"},
     # Of engine it uses the chat front alone: templates, tokens, tool calls.
     "api": {"reconfigure", "scheduler", "engine", "settings", "core", "metrics", "base"},
     "http": {"api", "metrics", "base"},
