@@ -54,6 +54,7 @@ bool Scheduler::change_geometry() {
   if (changing_->stage == ChangeStage::moving) {
     const bool only_tails = changing_->transfer->advance(slice());
     if (!only_tails && ++changing_->slices < slices_max) return true;
+    if (has_outgrown()) return true;
     const Micros begun = clock_.now();
     std::vector<kv::Adopted> adopted = changing_->transfer->finish();
     changing_->receipt.moved = changing_->transfer->moved();
@@ -74,8 +75,23 @@ bool Scheduler::change_geometry() {
     return true;
   }
   changing_->engine = **built;
-  start_moving();
+  if (!has_outgrown()) start_moving();
   return true;
+}
+
+// Whether somebody who came or grew since it was decided does not fit any more: then it is undone.
+bool Scheduler::has_outgrown() {
+  const Tokens window = changing_->engine->limits().window;
+  for (const reconfigure::Request& request : requests_under_way()) {
+    if (request.least <= window) continue;
+    changing_->receipt.refusal.requests = {request.id};
+    options_.workshop->discard(*changing_->engine);
+    roll_back("request " + std::to_string(request.id.value) +
+              " came or grew meanwhile, and needs a window of " +
+              std::to_string(request.least.value) + " tokens");
+    return true;
+  }
+  return false;
 }
 
 // Copying takes half of a step's time between two steps.
@@ -99,7 +115,7 @@ bool Scheduler::begin_change() {
   receipt.reason = change.reason;
   receipt.dry_run = change.dry_run;
   receipt.before = receipt.after = engine_.geometry();
-  std::vector<reconfigure::Request> requests;
+  const std::vector<reconfigure::Request> requests = requests_under_way();
   const reconfigure::Situation now = situation(requests, change);
   receipt.cost = now.cost;
   auto decided = reconfigure::decide(change, now);
@@ -137,8 +153,8 @@ bool Scheduler::begin_change() {
   return true;
 }
 
-reconfigure::Situation Scheduler::situation(std::vector<reconfigure::Request>& requests,
-                                            const reconfigure::Change& change) const {
+std::vector<reconfigure::Request> Scheduler::requests_under_way() const {
+  std::vector<reconfigure::Request> out;
   const Tokens window = engine_.limits().window;
   for (const auto* list : {&running_, &parked_, &waiting_}) {
     for (const auto& sequence : *list) {
@@ -148,9 +164,14 @@ reconfigure::Situation Scheduler::situation(std::vector<reconfigure::Request>& r
       // What ends with the window in any case ends with the new one; it has room for one more.
       const bool is_open =
           request.max_tokens < Tokens(0) || request.max_tokens >= window || most > window;
-      requests.push_back({request.id, sequence->last_seat(), is_open ? known + Tokens(2) : most});
+      out.push_back({request.id, sequence->last_seat(), is_open ? known + Tokens(2) : most});
     }
   }
+  return out;
+}
+
+reconfigure::Situation Scheduler::situation(const std::vector<reconfigure::Request>& requests,
+                                            const reconfigure::Change& change) const {
   const engine::Capabilities& can = engine_.capabilities();
   return {.now = engine_.geometry(),
           .flash_attention = options_.flash_attention,

@@ -111,7 +111,9 @@ class Scheduler {
   bool begin_change();
   void start_moving();
   void change_in_place();
-  reconfigure::Situation situation(std::vector<reconfigure::Request>& requests,
+  bool has_outgrown();
+  std::vector<reconfigure::Request> requests_under_way() const;
+  reconfigure::Situation situation(const std::vector<reconfigure::Request>& requests,
                                    const reconfigure::Change& change) const;
   std::vector<reconfigure::Transfer::Item> choose_seats(const engine::EngineLimits& limits) const;
   void install(engine::Engine& next, std::vector<kv::Adopted> adopted);
