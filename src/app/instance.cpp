@@ -41,6 +41,7 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
       out->model_->bytes_per_token(geometry.cache_type_k, geometry.cache_type_v) +
       engine::state_bytes_per_cell;
   if (auto opened = out->open_store(options); !opened) return Err(opened.error());
+  if (auto opened = out->open_slot_files(options); !opened) return Err(opened.error());
   out->scheduler_ = std::make_unique<scheduler::Scheduler>(*out->engine_, *out->vocabulary_,
                                                            out->clock_, options);
   api::Context context;
@@ -86,9 +87,20 @@ Result<void, std::string> Instance::open_store(scheduler::SchedulerOptions& opti
   return {};
 }
 
+Result<void, std::string> Instance::open_slot_files(scheduler::SchedulerOptions& options) {
+  if (settings_.server.slot_save_path.empty()) return {};
+  auto opened = kv::SlotFiles::open({.folder = settings_.server.slot_save_path,
+                                     .by_owner = settings_.security.api_keys.size() > 1,
+                                     .wake = [this] { bell_.ring(); }});
+  if (!opened) return Err("--slot-save-path: " + opened.error());
+  slot_files_ = std::move(opened).value();
+  options.slot_files = slot_files_.get();
+  return {};
+}
+
 void Instance::close_store() {
-  if (!store_) return;
   bell_.hang_up(nullptr);
+  if (!store_) return;
   const store::CloseReport report =
       store_->close(Micros(settings_.limits.shutdown_timeout_s * 1'000'000));
   log_info("{} conversations were still written to --page-dir, {} were not", report.saved,

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "engine/model.h"
 #include "engine/vocabulary.h"
+#include "kv/slot_files.h"
 #include "scheduler/scheduler.h"
 #include "settings/settings.h"
 #include "store/store.h"
@@ -55,6 +56,7 @@ class Instance {
 
   Instance() = default;
   Result<void, std::string> open_store(scheduler::SchedulerOptions& options);
+  Result<void, std::string> open_slot_files(scheduler::SchedulerOptions& options);
   void close_store();
 
   settings::Settings settings_;
@@ -64,6 +66,7 @@ class Instance {
   std::unique_ptr<engine::Engine> engine_;
   Bell bell_;
   std::unique_ptr<store::Store> store_;
+  std::unique_ptr<kv::SlotFiles> slot_files_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<api::Service> service_;
   std::thread thread_;
