@@ -29,7 +29,7 @@ bool is_paged(SlotAction action) {
 std::string read_name(SlotAction action, const Inquiry& inquiry) {
   if (action == SlotAction::erase) return {};
   if (is_paged(action)) {
-    const std::string page(query_value(inquiry.query, "page").value_or(""));
+    std::string page(query_value(inquiry.query, "page").value_or(""));
     const bool is_new = action == SlotAction::page_out;
     if (is_new ? may_name_page(page) : is_page_name(page)) return page;
     throw bad_request(
