@@ -24,6 +24,8 @@ Named named(ErrorType type) {
       return {404, "not_found_error"};
     case ErrorType::exceed_context:
       return {400, "exceed_context_size_error"};
+    case ErrorType::conflict:
+      return {409, "invalid_request_error"};
     case ErrorType::rate_limit:
       return {429, "rate_limit_error"};
     case ErrorType::server:
@@ -32,6 +34,8 @@ Named named(ErrorType type) {
       return {501, "not_supported_error"};
     case ErrorType::unavailable:
       return {503, "unavailable_error"};
+    case ErrorType::storage_full:
+      return {507, "server_error"};
   }
   return {500, "server_error"};
 }

@@ -19,10 +19,12 @@ enum class ErrorType : std::uint8_t {
   permission,       // 403
   not_found,        // 404
   exceed_context,   // 400, with n_prompt_tokens and n_ctx
+  conflict,         // 409
   rate_limit,       // 429, with Retry-After
   server,           // 500
   not_supported,    // 501
   unavailable,      // 503
+  storage_full,     // 507
 };
 
 // Thrown inside api/ only; Service::begin turns it into an answer.

@@ -1,5 +1,6 @@
 #include "api/launch.h"
 
+#include "api/conversation.h"
 #include "api/error.h"
 #include "api/sampling_fields.h"
 #include "base/check.h"
@@ -128,6 +129,7 @@ Request read_request(const Fields& fields, const Context& context) {
   Request out;
   out.id = next_id();
   out.owner = context.owner;
+  out.conversation = read_conversation(fields);
   out.max_tokens = read_max_tokens(fields, context);
   out.stop = read_stop(fields, context);
   out.cache_prompt = fields.boolean("cache_prompt", context.settings->server.cache_prompt);

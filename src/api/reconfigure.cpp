@@ -154,7 +154,7 @@ std::unique_ptr<Exchange> begin(Change change, const Context& context) {
     case scheduler::SubmitOutcome::stopping:
       throw stopping();
   }
-  return reply_exchange(std::move(reply), answer);
+  return reply_exchange<Receipt>(std::move(reply), answer);
 }
 
 }  // namespace

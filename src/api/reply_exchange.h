@@ -1,8 +1,8 @@
-// Waits for a receipt of the scheduler without holding a thread.
+// An answer that waits for one value of another thread, and holds none meanwhile.
 #pragma once
 
 #include "api/exchange.h"
-#include "scheduler/reply.h"
+#include "base/reply.h"
 
 #include <functional>
 #include <memory>
@@ -11,33 +11,33 @@
 
 namespace fermata::api {
 
-// `answer` makes the whole answer of the receipt.
-template <class Receipt, class Answer>
+template <class T>
 class ReplyExchange final : public Exchange {
  public:
-  ReplyExchange(std::shared_ptr<scheduler::Reply<Receipt>> reply, Answer answer)
-      : reply_(std::move(reply)), answer_(std::move(answer)) {}
+  ReplyExchange(std::shared_ptr<Reply<T>> reply, std::function<Piece(const T&)> word)
+      : reply_(std::move(reply)), word_(std::move(word)) {}
   ~ReplyExchange() override { reply_->wake_with(nullptr); }
   ReplyExchange(const ReplyExchange&) = delete;
   ReplyExchange& operator=(const ReplyExchange&) = delete;
 
   Piece pull() override {
-    const auto receipt = reply_->take();
-    return receipt ? answer_(*receipt) : Piece{};
+    const auto value = reply_->take();
+    return value ? word_(*value) : Piece{};
   }
   void wake_with(std::function<void()> wake) override { reply_->wake_with(std::move(wake)); }
   std::string_view ping() const override { return {}; }
   int ping_interval_seconds() const override { return 0; }
 
  private:
-  const std::shared_ptr<scheduler::Reply<Receipt>> reply_;
-  const Answer answer_;
+  const std::shared_ptr<Reply<T>> reply_;
+  const std::function<Piece(const T&)> word_;
 };
 
-template <class Receipt, class Answer>
-std::unique_ptr<Exchange> reply_exchange(std::shared_ptr<scheduler::Reply<Receipt>> reply,
-                                         Answer answer) {
-  return std::make_unique<ReplyExchange<Receipt, Answer>>(std::move(reply), std::move(answer));
+// `word` makes the whole answer of the value; it must not throw.
+template <class T>
+std::unique_ptr<Exchange> reply_exchange(std::shared_ptr<Reply<T>> reply,
+                                         std::function<Piece(const T&)> word) {
+  return std::make_unique<ReplyExchange<T>>(std::move(reply), std::move(word));
 }
 
 }  // namespace fermata::api

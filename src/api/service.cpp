@@ -4,10 +4,12 @@
 #include "api/anthropic.h"
 #include "api/chat.h"
 #include "api/completion.h"
+#include "api/conversation.h"
 #include "api/error.h"
 #include "api/fields.h"
 #include "api/infill.h"
 #include "api/info.h"
+#include "api/pages.h"
 #include "api/reconfigure.h"
 #include "api/responses.h"
 #include "api/slot_actions.h"
@@ -44,6 +46,8 @@ enum class Action : std::uint8_t {
   last_change,
   not_yet,  // llama-server has it, we do not yet: 501.
 };
+
+constexpr std::size_t cheap_body_bytes_max = 4096;
 
 struct Route {
   Method method;
@@ -128,7 +132,11 @@ class Routes final : public Service {
   // A refusal is cheap too.
   bool is_cheap(const Inquiry& inquiry) const override {
     const Route* route = find_route(inquiry.method, inquiry.path);
-    return route == nullptr || route->method == Method::get || !may_ask(inquiry);
+    if (!may_ask(inquiry)) return true;
+    if (is_slot_path(inquiry.path) || is_page_path(inquiry.path)) {
+      return inquiry.body.size() <= cheap_body_bytes_max;
+    }
+    return route == nullptr || route->method == Method::get;
   }
 
  private:
@@ -142,8 +150,9 @@ class Routes final : public Service {
     }
     const Context& context = contexts_[access_.find(inquiry).value_or(0)];
     if (inquiry.method == Method::post && is_slot_path(inquiry.path)) {
-      return slot_action(context, inquiry.path, inquiry.query);
+      return slot_action(context, inquiry);
     }
+    if (is_page_path(inquiry.path)) return page_action(context, inquiry);
     const Route* route = find_route(inquiry.method, inquiry.path);
     if (route == nullptr) {
       throw ApiError{.type = ErrorType::not_found, .message = "File Not Found"};
@@ -169,8 +178,14 @@ class Routes final : public Service {
         throw ApiError{.type = ErrorType::not_supported,
                        .message = std::string(route->path) + " is not supported yet"};
       default:
-        return answer_body(route->action, parse_object(inquiry.body), context);
+        return answer_body(route->action, body_of(inquiry), context);
     }
+  }
+
+  static Json body_of(const Inquiry& inquiry) {
+    Json body = parse_object(inquiry.body);
+    take_conversation_header(inquiry, body);
+    return body;
   }
 
   std::unique_ptr<Exchange> answer_body(Action action, const Json& body, const Context& context) {

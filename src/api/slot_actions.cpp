@@ -2,6 +2,8 @@
 
 #include "api/error.h"
 #include "api/fields.h"
+#include "api/reply_exchange.h"
+#include "api/slot_moves.h"
 #include "scheduler/hold.h"
 
 #include <charconv>
@@ -30,10 +32,13 @@ ApiError not_supported(std::string message) {
   return {.type = ErrorType::not_supported, .message = std::move(message)};
 }
 
-void check_is_on(const Context& context) {
+void check_slots_are_on(const Context& context) {
   if (!context.settings->server.slots) {
     throw not_supported("This server does not support slots endpoint. Start it with `--slots`");
   }
+}
+
+void check_parking_is_on(const Context& context) {
   if (!context.settings->preempt.enabled) {
     throw not_supported("This server does not park requests. Start it without `--no-preempt`");
   }
@@ -43,14 +48,11 @@ void check_is_on(const Context& context) {
   }
 }
 
-HoldAction read_action(std::string_view query) {
-  const std::string_view action = query_value(query, "action").value_or("");
+HoldAction read_action(std::string_view action) {
   if (action == "park") return HoldAction::park;
   if (action == "unpark") return HoldAction::unpark;
-  if (action == "save" || action == "restore" || action == "erase") {
-    throw not_supported("action: " + std::string(action) + " is not supported yet");
-  }
-  throw bad_request("Invalid action: it must be park or unpark");
+  throw bad_request(
+      "Invalid action: it must be park, unpark, save, restore, erase, page_out or page_in");
 }
 
 // "/slots" and "/slots/-1" name no slot.
@@ -118,32 +120,12 @@ ApiError error_of(HoldAction action, const HoldCommand& command, HoldOutcome out
   return stopping();
 }
 
-// Waits for the receipt without holding a thread.
-class ReceiptExchange final : public Exchange {
- public:
-  explicit ReceiptExchange(HoldCommand command) : command_(std::move(command)) {}
-
-  Piece pull() override {
-    const auto receipt = command_.reply->take();
-    if (!receipt) return {};
-    if (receipt->outcome != HoldOutcome::done) {
-      return error_exchange(error_of(command_.action, command_, receipt->outcome))->pull();
-    }
-    return {.head = Head{}, .body = dump(receipt_json(command_.action, *receipt)), .done = true};
+Piece answer(const HoldCommand& command, const HoldReceipt& receipt) {
+  if (receipt.outcome != HoldOutcome::done) {
+    return error_exchange(error_of(command.action, command, receipt.outcome))->pull();
   }
-  void wake_with(std::function<void()> wake) override {
-    command_.reply->wake_with(std::move(wake));
-  }
-  std::string_view ping() const override { return {}; }
-  int ping_interval_seconds() const override { return 0; }
-
-  ~ReceiptExchange() override { command_.reply->wake_with(nullptr); }
-  ReceiptExchange(const ReceiptExchange&) = delete;
-  ReceiptExchange& operator=(const ReceiptExchange&) = delete;
-
- private:
-  const HoldCommand command_;
-};
+  return {.head = Head{}, .body = dump(receipt_json(command.action, receipt)), .done = true};
+}
 
 }  // namespace
 
@@ -165,13 +147,21 @@ bool is_slot_path(std::string_view path) {
   return path.empty() || (path.size() > 1 && path.find('/') == 0 && path.rfind('/') == 0);
 }
 
-std::unique_ptr<Exchange> slot_action(const Context& context, std::string_view path,
-                                      std::string_view query) {
-  check_is_on(context);
+std::unique_ptr<Exchange> slot_action(const Context& context, const Inquiry& inquiry) {
+  const std::string_view action = query_value(inquiry.query, "action").value_or("");
+  const std::int32_t seats = context.scheduler->status().limits().seats;
+  check_slots_are_on(context);
+  if (const auto moves = move_action_of(action)) {
+    check_can_move(context, *moves);
+    const auto seat = read_seat(inquiry.path, seats);
+    if (!seat) throw bad_request("Invalid slot ID");
+    return move_slot(context, *moves, *seat, inquiry);
+  }
+  check_parking_is_on(context);
   HoldCommand command;
-  command.seat = read_seat(path, context.scheduler->status().limits().seats);
-  command.action = read_action(query);
-  command.id = read_task(query);
+  command.seat = read_seat(inquiry.path, seats);
+  command.action = read_action(action);
+  command.id = read_task(inquiry.query);
   if (!command.seat && !command.id) {
     throw bad_request("id_task: is missing; without a slot it names the request");
   }
@@ -186,7 +176,11 @@ std::unique_ptr<Exchange> slot_action(const Context& context, std::string_view p
     case scheduler::SubmitOutcome::stopping:
       throw stopping();
   }
-  return std::make_unique<ReceiptExchange>(std::move(command));
+  auto reply = command.reply;
+  return reply_exchange<HoldReceipt>(std::move(reply),
+                                     [command = std::move(command)](const HoldReceipt& receipt) {
+                                       return answer(command, receipt);
+                                     });
 }
 
 }  // namespace fermata::api

@@ -1,4 +1,4 @@
-// POST /slots/{id}?action=...: what an operator does with one request.
+// POST /slots/{id}?action=...: what an operator does with one request or slot.
 #pragma once
 
 #include "api/context.h"
@@ -16,9 +16,7 @@ std::optional<std::string_view> query_value(std::string_view query, std::string_
 // Whether a path is that of a slot, or of all: "/slots/3", "/slots/-1", "/slots".
 bool is_slot_path(std::string_view path);
 
-// Parks or unparks; the exchange ends with the receipt. REQUIRES: is_slot_path(path).
-// Throws ApiError.
-std::unique_ptr<Exchange> slot_action(const Context& context, std::string_view path,
-                                      std::string_view query);
+// The exchange ends with the receipt. REQUIRES: is_slot_path(inquiry.path). Throws ApiError.
+std::unique_ptr<Exchange> slot_action(const Context& context, const Inquiry& inquiry);
 
 }  // namespace fermata::api

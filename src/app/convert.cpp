@@ -74,6 +74,7 @@ store::StoreOptions store_options_of(const settings::Settings& settings) {
   store::StoreOptions out;
   out.keeper.folder = pages.folder;
   if (pages.disk_bytes >= 0) out.keeper.bytes_max = Bytes(pages.disk_bytes);
+  out.keeper.pages_max = static_cast<std::size_t>(pages.count);
   if (pages.ttl_s >= 0) out.keeper.ttl_seconds = pages.ttl_s;
   if (pages.bytes_per_hour >= 0) out.keeper.bytes_per_hour_max = Bytes(pages.bytes_per_hour);
   return out;

@@ -40,6 +40,7 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
   options.bytes_per_token =
       out->workshop_->bytes_per_token(geometry) + engine::state_bytes_per_cell;
   if (auto opened = out->open_store(geometry, options); !opened) return Err(opened.error());
+  if (auto opened = out->open_slot_files(options); !opened) return Err(opened.error());
   out->scheduler_ =
       std::make_unique<scheduler::Scheduler>(**engine, *out->vocabulary_, out->clock_, options);
   api::Context context;
@@ -101,6 +102,17 @@ Result<void, std::string> Instance::open_store(const Geometry& geometry,
   log_info("--page-dir holds {} conversations, {} bytes", report.pages, report.bytes.value);
   options.archive.store = store_.get();
   options.archive.fingerprint = model_->fingerprint(geometry.cache_type_k, geometry.cache_type_v);
+  return {};
+}
+
+Result<void, std::string> Instance::open_slot_files(scheduler::SchedulerOptions& options) {
+  if (settings_.server.slot_save_path.empty()) return {};
+  auto opened = kv::SlotFiles::open({.folder = settings_.server.slot_save_path,
+                                     .by_owner = settings_.security.api_keys.size() > 1,
+                                     .wake = [this] { bell_.ring(); }});
+  if (!opened) return Err("--slot-save-path: " + opened.error());
+  slot_files_ = std::move(opened).value();
+  options.slot_files = slot_files_.get();
   return {};
 }
 

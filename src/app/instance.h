@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "engine/model.h"
 #include "engine/vocabulary.h"
+#include "kv/slot_files.h"
 #include "reconfigure/workshop.h"
 #include "scheduler/scheduler.h"
 #include "settings/settings.h"
@@ -58,6 +59,7 @@ class Instance {
   reconfigure::WorkshopOptions workshop_options();
   Result<void, std::string> open_store(const Geometry& geometry,
                                        scheduler::SchedulerOptions& options);
+  Result<void, std::string> open_slot_files(scheduler::SchedulerOptions& options);
   void close_store();
 
   settings::Settings settings_;
@@ -67,6 +69,7 @@ class Instance {
   Bell bell_;
   std::unique_ptr<reconfigure::ModelWorkshop> workshop_;
   std::unique_ptr<store::Store> store_;
+  std::unique_ptr<kv::SlotFiles> slot_files_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<api::Service> service_;
   std::thread thread_;

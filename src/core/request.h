@@ -35,7 +35,8 @@ struct Request {
   bool wants_timings = false;   // With every token.
   std::int32_t priority = 0;    // Higher goes first when something has to wait.
   Owner owner{};
-  GroupId group{};  // Of requests with the same prompt, submitted in a row.
+  std::string conversation;  // The page that keeps it, by name; empty: the client gave none.
+  GroupId group{};           // Of requests with the same prompt, submitted in a row.
 };
 
 }  // namespace fermata

@@ -49,6 +49,17 @@ class AbsentEngine final : public Engine {
     return Err(MoveFault::unsupported);
   }
 
+  Result<void, MoveFault> export_state(Seat /*seat*/, ByteBuffer& /*into*/) override {
+    return Err(MoveFault::unsupported);
+  }
+  bool is_state(Tokens /*tokens*/, std::span<const std::byte> /*state*/) const override {
+    return false;
+  }
+  Result<void, MoveFault> import_state(Seat /*seat*/, Tokens /*tokens*/,
+                                       std::span<const std::byte> /*state*/) override {
+    return Err(MoveFault::unsupported);
+  }
+
  private:
   const MemoryKind kind_;
   const Geometry geometry_;

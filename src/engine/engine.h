@@ -42,6 +42,10 @@ struct Capabilities {
 // the header.
 inline constexpr Bytes state_bytes_per_cell{16};
 
+// What the library's files of a sequence begin with.
+inline constexpr std::uint32_t state_file_magic = 0x67677371;
+inline constexpr std::uint32_t state_file_version = 3;
+
 // k >= 1 consecutive tokens of one sequence: a decode row, or a chunk of a prompt.
 struct RowGroup {
   Seat seat;
@@ -129,6 +133,21 @@ class Engine {
   // so.
   [[nodiscard]] virtual Result<void, MoveFault> import_sequence(
       Seat seat, std::span<const std::byte> bytes) = 0;
+
+  // The cells of a seat as the library's own files have them, which other programs read and write.
+  // REQUIRES: position(seat) > 0. The seat is unchanged.
+  [[nodiscard]] virtual Result<void, MoveFault> export_state(Seat /*seat*/, ByteBuffer& /*into*/) {
+    return Err{MoveFault::unsupported};
+  }
+  // Whether the bytes are such cells of so many tokens, from the first on, of a model like this.
+  virtual bool is_state(Tokens /*tokens*/, std::span<const std::byte> /*state*/) const {
+    return false;
+  }
+  // REQUIRES: position(seat) == 0; on failure it stays so.
+  [[nodiscard]] virtual Result<void, MoveFault> import_state(Seat /*seat*/, Tokens /*tokens*/,
+                                                             std::span<const std::byte> /*state*/) {
+    return Err{MoveFault::unsupported};
+  }
 };
 
 }  // namespace fermata::engine

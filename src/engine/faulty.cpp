@@ -29,4 +29,15 @@ Result<void, MoveFault> FaultyEngine::import_sequence(Seat seat, std::span<const
   return inner_->import_sequence(seat, bytes);
 }
 
+Result<void, MoveFault> FaultyEngine::export_state(Seat seat, ByteBuffer& into) {
+  if (random_.chance(faults_.move_percent)) return Err{MoveFault::no_room};
+  return inner_->export_state(seat, into);
+}
+
+Result<void, MoveFault> FaultyEngine::import_state(Seat seat, Tokens tokens,
+                                                   std::span<const std::byte> state) {
+  if (random_.chance(faults_.move_percent)) return Err{MoveFault::no_room};
+  return inner_->import_state(seat, tokens, state);
+}
+
 }  // namespace fermata::engine

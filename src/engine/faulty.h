@@ -39,6 +39,12 @@ class FaultyEngine final : public Engine {
   Result<void, MoveFault> import_range(Seat seat, std::span<const std::byte> bytes) override;
   Result<void, MoveFault> export_sequence(Seat seat, ByteBuffer& into) override;
   Result<void, MoveFault> import_sequence(Seat seat, std::span<const std::byte> bytes) override;
+  Result<void, MoveFault> export_state(Seat seat, ByteBuffer& into) override;
+  bool is_state(Tokens tokens, std::span<const std::byte> state) const override {
+    return inner_->is_state(tokens, state);
+  }
+  Result<void, MoveFault> import_state(Seat seat, Tokens tokens,
+                                       std::span<const std::byte> state) override;
 
  private:
   std::unique_ptr<Engine> inner_;

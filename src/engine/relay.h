@@ -46,6 +46,17 @@ class Relay final : public Engine {
     return target_->import_sequence(seat, bytes);
   }
 
+  Result<void, MoveFault> export_state(Seat seat, ByteBuffer& into) override {
+    return target_->export_state(seat, into);
+  }
+  bool is_state(Tokens tokens, std::span<const std::byte> state) const override {
+    return target_->is_state(tokens, state);
+  }
+  Result<void, MoveFault> import_state(Seat seat, Tokens tokens,
+                                       std::span<const std::byte> state) override {
+    return target_->import_state(seat, tokens, state);
+  }
+
  private:
   Engine* target_;
 };

@@ -5,6 +5,13 @@
 #include <utility>
 
 namespace fermata::kv {
+namespace {
+
+Tokens length(std::span<const TokenId> tokens) {
+  return Tokens(static_cast<std::int64_t>(tokens.size()));
+}
+
+}  // namespace
 
 bool Archive::fetch(const Request& request, Tokens at_hand) {
   if (!is_on() || request.prompt.size() < 2) return false;
@@ -12,7 +19,8 @@ bool Archive::fetch(const Request& request, Tokens at_hand) {
   const store::Owner owner{request.owner};
   const auto match =
       options_.store->find(owner, options_.fingerprint, kind_, prompt.first(prompt.size() - 1));
-  if (!match || match->tokens < at_hand + worth_loading) return false;
+  const Tokens worth = request.conversation.empty() ? worth_loading : Tokens(1);
+  if (!match || match->tokens < at_hand + worth) return false;
   const Ticket ticket(next_ticket_++);
   if (options_.store->load(ticket, match->page, options_.fingerprint, match->blocks) !=
       store::Submit::accepted) {
@@ -27,44 +35,107 @@ bool Archive::save(Seat seat, double price_seconds, SaveAt at) {
   if (at == SaveAt::turn_end && (is_full_ || is_saving_beginning_of(seat))) return false;
   Image image = pool_.copy_all(seat);
   if (image.tokens.empty()) return true;
+  const bool is_end = at == SaveAt::shutdown;
+  store::Draft draft =
+      draft_of(image, price_seconds, is_end ? store::Reason::shutdown : store::Reason::idle);
+  if (is_stored(draft, pool_.conversation(seat))) return true;
+  const Ticket ticket(next_ticket_++);
+  is_full_ = hand_in(ticket, std::move(image), std::move(draft), false) == store::Submit::busy;
+  return !is_full_;
+}
+
+Archive::SaveAs Archive::save_as(const std::string& name, Image image, double price_seconds,
+                                 store::Ticket& ticket) {
+  store::Draft draft = draft_of(image, price_seconds, store::Reason::client_request);
+  if (is_stored(draft, name)) return SaveAs::stored;
+  if (draft.name.empty()) return SaveAs::taken;
+  ticket = Ticket(next_ticket_++);
+  switch (hand_in(ticket, std::move(image), std::move(draft), true)) {
+    case store::Submit::accepted:
+      return SaveAs::accepted;
+    case store::Submit::busy:
+      return SaveAs::busy;
+    case store::Submit::stopping:
+      break;
+  }
+  return SaveAs::stopping;
+}
+
+store::Draft Archive::draft_of(const Image& image, double price_seconds,
+                               store::Reason reason) const {
   store::Draft draft;
   draft.owner = store::Owner{image.owner};
   draft.fingerprint = options_.fingerprint;
   draft.kind = kind_;
-  draft.reason = at == SaveAt::shutdown ? store::Reason::shutdown : store::Reason::idle;
+  draft.reason = reason;
   draft.price_seconds = price_seconds;
   draft.in_chunks = image.in_chunks;
   draft.tokens = image.tokens;
-  // An unnamed page that this one goes on from is worth nothing more.
-  const auto before = options_.store->find(draft.owner, draft.fingerprint, kind_, draft.tokens);
-  if (before && kind_ == store::Kind::blocks) {
-    const auto page = options_.store->find(before->page);
-    const bool is_beginning = page && page->tokens == before->tokens;
-    const Tokens all{static_cast<std::int64_t>(draft.tokens.size())};
-    if (is_beginning && page->tokens == all) return true;  // It is stored.
-    if (is_beginning && page->name.empty() && !page->pinned) draft.replaces = page->id;
+  return draft;
+}
+
+// What will be stored under a name last of what is being written.
+const Archive::Saving* Archive::last_saving(const store::Draft& draft,
+                                            const std::string& name) const {
+  const Saving* found = nullptr;
+  Ticket last{0};
+  for (const auto& [ticket, saving] : saving_) {
+    if (saving.name != name || store::Owner{saving.image.owner} != draft.owner) continue;
+    if (ticket.value < last.value) continue;
+    last = ticket;
+    found = &saving;
   }
-  const Ticket ticket(next_ticket_++);
-  const store::Submit handed = hand_in(ticket, image, std::move(draft));
-  if (handed == store::Submit::accepted) saving_.emplace(ticket, std::move(image));
-  is_full_ = handed == store::Submit::busy;
-  return !is_full_;
+  return found;
+}
+
+// The page whose name the draft may have, if there is one. Not free: it is another conversation.
+std::optional<store::Page> Archive::page_to_replace(const store::Draft& draft,
+                                                    const std::string& name, bool& is_free) const {
+  const auto page = options_.store->find(draft.owner, name);
+  if (const Saving* saving = last_saving(draft, name)) {
+    is_free = common_prefix(saving->image.tokens, draft.tokens) == length(saving->image.tokens);
+  } else {
+    is_free = !page || (page->fingerprint == draft.fingerprint && page->kind == draft.kind &&
+                        store::is_prefix(*page, draft.tokens));
+  }
+  return is_free ? page : std::nullopt;
+}
+
+// Settles under which name it is stored and what it takes the place of.
+bool Archive::is_stored(store::Draft& draft, const std::string& conversation) const {
+  bool is_free = false;
+  if (!conversation.empty()) {
+    const auto page = page_to_replace(draft, conversation, is_free);
+    if (is_free) draft.name = conversation;
+    if (page && page->tokens == length(draft.tokens)) return true;
+    if (page) draft.pinned = page->pinned;
+  }
+  if (kind_ != store::Kind::blocks) return false;
+  const auto before = options_.store->find(draft.owner, draft.fingerprint, kind_, draft.tokens);
+  const auto page = before ? options_.store->find(before->page) : std::nullopt;
+  if (!page || page->tokens != before->tokens) return false;
+  if (page->tokens == length(draft.tokens) && draft.name.empty()) return true;
+  // An unnamed page that this one goes on from is worth nothing more.
+  if (page->name.empty() && !page->pinned) draft.replaces = page->id;
+  return false;
 }
 
 // What replaces a page has to know it.
 bool Archive::is_saving_beginning_of(Seat seat) const {
   return std::any_of(saving_.begin(), saving_.end(), [&](const auto& entry) {
-    const Image& other = entry.second;
-    const Tokens all{static_cast<std::int64_t>(other.tokens.size())};
+    const Image& other = entry.second.image;
     return other.owner == pool_.owner(seat) &&
-           common_prefix(other.tokens, pool_.tokens(seat)) == all;
+           common_prefix(other.tokens, pool_.tokens(seat)) == length(other.tokens);
   });
 }
 
-store::Submit Archive::hand_in(Ticket ticket, const Image& image, store::Draft draft) {
+store::Submit Archive::hand_in(Ticket ticket, Image image, store::Draft draft, bool is_asked) {
   std::vector<store::BlockBytes> blocks;
   for (const Piece& piece : image.pieces) blocks.push_back({piece.bytes(), nullptr});
-  return options_.store->save(ticket, std::move(draft), std::move(blocks));
+  Saving saving{std::move(image), draft.name, is_asked};
+  const store::Submit out = options_.store->save(ticket, std::move(draft), std::move(blocks));
+  if (out == store::Submit::accepted) saving_.emplace(ticket, std::move(saving));
+  return out;
 }
 
 bool Archive::shelve(store::Completion& completion) {
@@ -80,7 +151,7 @@ void Archive::change_fingerprint(const store::Fingerprint& fingerprint, bool sna
   loading_.clear();
 }
 
-void Archive::reap(std::vector<Arrival>& arrived) {
+void Archive::reap(std::vector<Arrival>& arrived, std::vector<store::Completion>& others) {
   if (!is_on()) return;
   arrived.insert(arrived.end(), given_up_.begin(), given_up_.end());
   given_up_.clear();
@@ -88,9 +159,16 @@ void Archive::reap(std::vector<Arrival>& arrived) {
   options_.store->reap(completions_);
   if (!completions_.empty()) is_full_ = false;
   for (store::Completion& completion : completions_) {
-    saving_.erase(completion.ticket);
+    if (const auto saved = saving_.find(completion.ticket); saved != saving_.end()) {
+      if (saved->second.is_asked) others.push_back(std::move(completion));
+      saving_.erase(saved);
+      continue;
+    }
     const auto loaded = loading_.find(completion.ticket);
-    if (loaded == loading_.end()) continue;
+    if (loaded == loading_.end()) {
+      others.push_back(std::move(completion));
+      continue;
+    }
     arrived.push_back({loaded->second, shelve(completion)});
     loading_.erase(loaded);
   }

@@ -141,6 +141,11 @@ Tokens Pool::share_cells(Seat from, Seat seat, Tokens n) {
   return n;
 }
 
+void Pool::give_to(Seat seat, const Owner& owner, std::string_view conversation) {
+  at(seat).owner = owner;
+  at(seat).conversation = conversation;
+}
+
 Reservation Pool::reserve(Seat seat, Tokens total) {
   SeatState& state = at(seat);
   FERMATA_CHECK(state.use == SeatUse::busy, "a promise to an empty chair");
@@ -190,6 +195,7 @@ void Pool::drop(Seat seat) {
   state.tokens.clear();
   state.mirror.clear();
   state.in_chunks = Tokens(0);
+  state.conversation.clear();
   state.use = SeatUse::empty;
 }
 

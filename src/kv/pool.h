@@ -2,73 +2,26 @@
 // it, what is promised to whom. Joins the engine and the ledger so that the two never disagree.
 #pragma once
 
+#include "base/result.h"
 #include "base/types.h"
 #include "core/geometry.h"
 #include "engine/engine.h"
 #include "kv/image.h"
 #include "kv/ledger.h"
+#include "kv/pool_types.h"
+#include "kv/reservation.h"
 #include "kv/shelf.h"
 #include "kv/vault.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace fermata::kv {
-
-enum class SeatUse : std::uint8_t {
-  empty,  // Holds nothing.
-  idle,   // Holds the tokens of a finished request, for the next that begins alike.
-  busy,   // A sequence is seated.
-};
-
-// How much of a prompt a seat's cells can spare; always less than the prompt, since the last token
-// must be computed to have something to sample from. Where shapes are fixed only cells that the
-// prompt itself would compute just so: whole chunks of another one.
-struct PrefixMatch {
-  Tokens own;        // Kept when the request takes this very seat.
-  Tokens shareable;  // Shared into another seat.
-};
-
-class Pool;
-
-struct PoolOptions {
-  Budgets budgets;
-  Tokens block = block_tokens;  // What a mirror grows by.
-  // Cells are reused only where they were computed in steps of so many rows, counted from position
-  // 0, as every prompt is (policy::View::chunk); 0: whatever their shapes were.
-  Tokens chunk{0};
-  Tokens cache_min{32};  // Shorter conversations are not kept out of the pool.
-};
-
-// What became of a seat in another engine. See Pool::adopt.
-struct Adopted {
-  Seat from, to;
-  std::optional<Seat> like = {};  // A seat of the other engine whose first cells it has.
-  Tokens shared{0};               // So many.
-};
-
-// Cells promised to one busy seat: it may grow to `total` without asking again. Move-only; the
-// promise ends with the object.
-class Reservation {
- public:
-  Reservation() = default;
-  Reservation(Reservation&& other) noexcept;
-  Reservation& operator=(Reservation&& other) noexcept;
-  Reservation(const Reservation&) = delete;
-  Reservation& operator=(const Reservation&) = delete;
-  ~Reservation();
-
-  // Its seat has another number now.
-  void move_to(Seat seat) { seat_ = seat; }
-
- private:
-  friend class Pool;
-  Reservation(Pool& pool, Seat seat) : pool_(&pool), seat_(seat) {}
-  Pool* pool_ = nullptr;
-  Seat seat_;
-};
 
 // The scheduler thread's own. Lives shorter than the engine, longer than its reservations.
 class Pool {
@@ -83,6 +36,7 @@ class Pool {
   std::span<const TokenId> tokens(Seat seat) const;
   Micros last_used(Seat seat) const;
   const Owner& owner(Seat seat) const { return at(seat).owner; }
+  const std::string& conversation(Seat seat) const { return at(seat).conversation; }
 
   // Whether bytes that come back give the same tokens as ever.
   bool can_restore() const { return can_restore_; }
@@ -113,8 +67,8 @@ class Pool {
   // the offer's, or 0 when they could not be brought back. REQUIRES: use(seat) != busy.
   Tokens take_shelved(Seat seat, std::span<const TokenId> prompt, Offer offer,
                       const Owner& owner = {});
-  // Whose conversation a busy seat holds from now on.
-  void give_to(Seat seat, const Owner& owner) { at(seat).owner = owner; }
+  // Whose conversation a busy seat holds from now on, and what its client calls it.
+  void give_to(Seat seat, const Owner& owner, std::string_view conversation = {});
   // REQUIRES: use(seat) == busy; one reservation a seat at a time.
   [[nodiscard]] Reservation reserve(Seat seat, Tokens total);
 
@@ -148,10 +102,24 @@ class Pool {
   // All that an idle seat holds, what was not copied yet too; its pieces end at whole blocks, but
   // for the last. Empty: it is not to be kept, or a copy failed.
   Image copy_all(Seat seat);
+  // All that a seat holds, busy or idle, as bytes; it stays as it is. Empty: a copy failed, or the
+  // cache's budget is spent.
+  Image copy_of(Seat seat);
+  // An empty seat becomes idle with cells that the library wrote. On failure it stays empty.
+  // REQUIRES: they are a state of these tokens (Engine::is_state).
+  Result<void, engine::MoveFault> install(Seat seat, std::span<const TokenId> tokens,
+                                          std::span<const std::byte> state, const Owner& owner,
+                                          Micros now);
+  // Drops what an idle seat holds for good. No effect on an empty one. REQUIRES: not busy.
+  void erase(Seat seat);
   // Puts what was stored elsewhere on the shelf, as far as the budget reaches: blocks from the
   // first token on, or one piece. False: nothing of it is there.
   bool shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> pieces, Tokens in_chunks,
               const Owner& owner);
+  // Drops idle conversations, on seats and on the shelf, of which `is_one` says so by their tokens,
+  // their owner and, of one on a seat, its name.
+  using IsOne = std::function<bool(std::span<const TokenId>, const Owner&, std::string_view name)>;
+  void forget(const IsOne& is_one);
   // Drops what an idle seat holds; it goes to the shelf. No effect on an empty one.
   // REQUIRES: use(seat) != busy.
   void evict(Seat seat);
@@ -177,6 +145,7 @@ class Pool {
     Tokens promised;   // 0: no reservation.
     Tokens in_chunks;  // Leading tokens that were computed as whole chunks.
     Owner owner{};
+    std::string conversation;   // As Request::conversation.
     std::vector<Piece> mirror;  // Bytes of its cells, from the first on.
     bool is_kept = true;        // Idle: it may go to the shelf; no copy of it has failed.
     std::uint64_t version = 0;

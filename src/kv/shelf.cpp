@@ -137,6 +137,14 @@ void Shelf::drop(Entries::iterator entry) {
   entries_.erase(entry);
 }
 
+void Shelf::forget(const std::function<bool(const Image&)>& is_one) {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    if (is_one(*entry)) drop(entry);
+    entry = next;
+  }
+}
+
 bool Shelf::make_room(Bytes more) {
   while (!vault_.has_room(more, Hold::cached)) {
     if (entries_.empty()) return false;

@@ -8,6 +8,7 @@
 #include "kv/vault.h"
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <optional>
 #include <span>
@@ -50,6 +51,13 @@ class Shelf {
   Image share(std::span<const TokenId> prompt, Offer offer, const Owner& owner);
   // Whether so many more cached bytes fit, others being dropped as far as needed.
   bool make_room(Bytes more);
+  // Calls `with` for each entry.
+  template <class F>
+  void for_each(F&& with) const {
+    for (const Image& entry : entries_) with(entry);
+  }
+  // Drops those of which `is_one` says so.
+  void forget(const std::function<bool(const Image&)>& is_one);
   // Drops entries until the budget holds what is left.
   void trim() { (void)make_room(Bytes(0)); }
   void clear();

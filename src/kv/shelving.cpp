@@ -89,6 +89,52 @@ Image Pool::copy_all(Seat seat) {
   return at(seat).is_kept ? copies(seat) : Image{};
 }
 
+Image Pool::copy_of(Seat seat) {
+  const SeatState& state = at(seat);
+  const bool ranges = engine_.capabilities().move_ranges;
+  const Tokens all = ledger_.length(seat);
+  Image image;
+  Tokens begin{0};
+  for (const Piece& piece : state.mirror) {
+    // Only whole blocks, and what ends where the seat does.
+    const Tokens end = begin + piece.tokens();
+    if (ranges && end != next_block_end(begin, block_) && end != all) break;
+    if (!ranges && end != all) break;
+    image.pieces.push_back(piece.share());
+    begin = end;
+  }
+  while (begin < all) {
+    const Tokens end = ranges ? std::min(next_block_end(begin, block_), all) : all;
+    if (!copy(seat, begin, end, Hold::cached, image.pieces)) return {};
+    begin = end;
+  }
+  for (Piece& piece : image.pieces) piece.hold_as(Hold::cached);
+  image.tokens = state.tokens;
+  image.in_chunks = state.in_chunks;
+  image.owner = state.owner;
+  return image;
+}
+
+Result<void, engine::MoveFault> Pool::install(Seat seat, std::span<const TokenId> tokens,
+                                              std::span<const std::byte> bytes, const Owner& owner,
+                                              Micros now) {
+  SeatState& state = at(seat);
+  FERMATA_CHECK(state.use == SeatUse::empty, "a state onto a conversation");
+  const Tokens all{static_cast<std::int64_t>(tokens.size())};
+  if (auto done = engine_.import_state(seat, all, bytes); !done) return done;
+  state.use = SeatUse::busy;
+  appended(seat, tokens);
+  state.in_chunks = Tokens(0);  // Nobody knows how they were computed.
+  give_to(seat, owner);
+  release(seat, true, now);
+  return {};
+}
+
+void Pool::erase(Seat seat) {
+  FERMATA_CHECK(at(seat).use != SeatUse::busy, "erasing a seated sequence");
+  drop(seat);
+}
+
 bool Pool::shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> pieces, Tokens in_chunks,
                   const Owner& owner) {
   Image image;
@@ -116,6 +162,15 @@ void Pool::shelve(Seat seat) {
   copy_rest(seat);
   Image image = copies(seat);
   if (!image.tokens.empty()) shelf_.put(std::move(image));
+}
+
+void Pool::forget(const IsOne& is_one) {
+  shelf_.forget([&](const Image& entry) { return is_one(entry.tokens, entry.owner, {}); });
+  for (std::int32_t s = 0; s < seats(); ++s) {
+    const SeatState& state = at(Seat(s));
+    const bool is_idle = state.use == SeatUse::idle;
+    if (is_idle && is_one(state.tokens, state.owner, state.conversation)) drop(Seat(s));
+  }
 }
 
 void Pool::settle() {

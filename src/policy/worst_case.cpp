@@ -94,7 +94,7 @@ class Draft {
 void plan_admissions(const View& view, Plan& plan) {
   Draft draft(view, plan);
   for (const WaitingView& waiting : view.waiting) {
-    if (waiting.prefixes.empty()) continue;
+    if (waiting.prefixes.empty() || waiting.awaits_prompt) continue;
     // Its seat is taken: others may go on, it is first again when the seat is free.
     if (waiting.seat && draft.seats().use(*waiting.seat) == SeatUse::busy) continue;
     bool admitted = false;

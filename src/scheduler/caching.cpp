@@ -27,7 +27,11 @@ void Scheduler::copy_idle(const policy::Plan& plan) {
 
 void Scheduler::take_arrivals() {
   arrivals_.clear();
-  archive_.reap(arrivals_);
+  done_.clear();
+  archive_.reap(arrivals_, done_);
+  for (store::Completion& completion : done_) {
+    if (!slot_desk_.take(completion)) page_desk_.take(std::move(completion));
+  }
   for (const kv::Arrival& arrival : arrivals_) {
     const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& sequence) {
       return sequence->request().id == arrival.id;
@@ -66,11 +70,36 @@ bool Scheduler::save_idle(kv::SaveAt at) {
 bool Scheduler::save(Seat seat, kv::SaveAt at) {
   const auto index = static_cast<std::size_t>(seat.value);
   if (!archive_.is_on() || !unsaved_[index] || pool_.use(seat) != kv::SeatUse::idle) return false;
-  const auto tokens = static_cast<double>(pool_.ledger().length(seat).value);
-  const auto us_per_1k = static_cast<double>(pace_.rates(0).prefill_per_1k.value);
-  if (!archive_.save(seat, tokens * us_per_1k / 1e9, at)) return false;
+  if (!archive_.save(seat, price_of(pool_.ledger().length(seat)), at)) return false;
   unsaved_[index] = false;
   return true;
+}
+
+Tokens Scheduler::take_seat(const policy::Admission& admission, const Request& request) {
+  if (!goes_on(pool_.ledger().length(admission.seat), admission.reuse)) {
+    (void)save(admission.seat, kv::SaveAt::eviction);
+  }
+  if (admission.fetched == Tokens(0)) {
+    return admission.source ? pool_.take_shared(admission.seat, *admission.source, admission.reuse)
+                            : pool_.take(admission.seat, admission.reuse);
+  }
+  const Micros began = clock_.now();
+  const Tokens reused = pool_.take_shelved(admission.seat, request.prompt,
+                                           {admission.reuse, admission.fetched}, request.owner);
+  stats_.cache_in.observe(clock_.now() - began);
+  stats_.cache_tokens.add(static_cast<std::uint64_t>(reused.value));
+  return reused;
+}
+
+void Scheduler::evict(Seat seat) {
+  (void)save(seat, kv::SaveAt::eviction);
+  pool_.evict(seat);
+  stats_.seats_evicted.add();
+}
+
+double Scheduler::price_of(Tokens tokens) const {
+  const auto us_per_1k = static_cast<double>(pace_.rates(0).prefill_per_1k.value);
+  return static_cast<double>(tokens.value) * us_per_1k / 1e9;
 }
 
 void Scheduler::publish_cache() {

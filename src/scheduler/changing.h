@@ -10,9 +10,9 @@
 // While it moves nobody is admitted or resumed; all of `in place` happens between two steps.
 #pragma once
 
+#include "base/reply.h"
 #include "reconfigure/change.h"
 #include "reconfigure/transfer.h"
-#include "scheduler/reply.h"
 
 #include <memory>
 #include <optional>

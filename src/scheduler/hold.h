@@ -2,9 +2,9 @@
 // go in; exactly one receipt comes out.
 #pragma once
 
+#include "base/reply.h"
 #include "base/types.h"
 #include "policy/policy.h"
-#include "scheduler/reply.h"
 
 #include <memory>
 #include <optional>

@@ -83,7 +83,7 @@ void Scheduler::resume(const policy::Plan& plan) {
     const Micros began = clock_.now();
     stats_.parked_time.observe(began - sequence.parked_at());
     const Bytes bytes = sequence.image().size();
-    pool_.give_to(resume.seat, sequence.request().owner);
+    pool_.give_to(resume.seat, sequence.request().owner, sequence.request().conversation);
     const Tokens restored = pool_.restore(resume.seat, sequence.take_image());
     if (restored > Tokens(0)) {
       stats_.swap_in.observe(clock_.now() - began);

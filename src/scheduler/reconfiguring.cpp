@@ -367,8 +367,10 @@ void Scheduler::fit_to(const engine::Engine& next) {
   bytes_per_token_ =
       options_.workshop->bytes_per_token(next.geometry()) + engine::state_bytes_per_cell;
   if (archive_.is_on()) {
-    archive_.change_fingerprint(options_.workshop->fingerprint(next.geometry()),
-                                !next.capabilities().move_ranges);
+    const store::Fingerprint fingerprint = options_.workshop->fingerprint(next.geometry());
+    archive_.change_fingerprint(fingerprint, !next.capabilities().move_ranges);
+    page_desk_.change_fingerprint(fingerprint, archive_.kind());
+    slot_desk_.change_fingerprint(fingerprint);
   }
 }
 

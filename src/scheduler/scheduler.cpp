@@ -25,11 +25,18 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       inbox_(options.waiting_max + 1),
       commands_(options.holds_max),
       changes_(1),
+      questions_(options.questions_max),
       pool_(engine_, {.budgets = {.preempt = options.preempt_ram, .cache = options.cache_ram},
                       .block = options.block,
                       .chunk = chunk_,
                       .cache_min = options.cache_min}),
       archive_(options.archive, pool_, !engine.capabilities().move_ranges),
+      page_desk_(options.archive, pool_, archive_.kind()),
+      slot_desk_({.files = options.slot_files,
+                  .archive = options.archive,
+                  .evict = [this](Seat seat) { evict(seat); },
+                  .price = [this](Tokens tokens) { return price_of(tokens); }},
+                 engine_, pool_, archive_, clock),
       last_request_(static_cast<std::size_t>(engine.limits().seats)),
       unsaved_(static_cast<std::size_t>(engine.limits().seats)),
       bytes_per_token_(options.bytes_per_token) {
@@ -51,6 +58,7 @@ Scheduler::~Scheduler() {
   end_all(FinishReason::failed, FailureKind::stopping);
   refuse_commands();
   refuse_change();
+  refuse_questions();
 }
 
 std::shared_ptr<EventChannel> Scheduler::open_channel() {
@@ -326,11 +334,7 @@ policy::View Scheduler::build_view() {
 }
 
 void Scheduler::apply(const policy::Plan& plan) {
-  for (Seat seat : plan.evict) {
-    (void)save(seat, kv::SaveAt::eviction);
-    pool_.evict(seat);
-    stats_.seats_evicted.add();
-  }
+  for (Seat seat : plan.evict) evict(seat);
   park(plan);
   for (std::size_t running : plan.fail) {
     finish(*running_[running], FinishReason::failed, FailureKind::pool_full);
@@ -361,7 +365,7 @@ void Scheduler::admit(const policy::Admission& admission) {
     source = was_stored ? PrefixSource::disk : PrefixSource::ram;
   }
   const Tokens reused = take_seat(admission, sequence->request());
-  pool_.give_to(admission.seat, sequence->request().owner);
+  pool_.give_to(admission.seat, sequence->request().owner, sequence->request().conversation);
   kv::Reservation reservation;
   if (!options_.overcommit) {
     const Tokens need = std::max(cells_needed(sequence->request()), sequence->prompt_length());
@@ -372,22 +376,6 @@ void Scheduler::admit(const policy::Admission& admission) {
   stats_.prompt_tokens_cached.add(static_cast<std::uint64_t>(reused.value));
   last_request_[static_cast<std::size_t>(admission.seat.value)] = sequence->shared_request();
   running_.push_back(std::move(sequence));
-}
-
-Tokens Scheduler::take_seat(const policy::Admission& admission, const Request& request) {
-  if (!goes_on(pool_.ledger().length(admission.seat), admission.reuse)) {
-    (void)save(admission.seat, kv::SaveAt::eviction);
-  }
-  if (admission.fetched == Tokens(0)) {
-    return admission.source ? pool_.take_shared(admission.seat, *admission.source, admission.reuse)
-                            : pool_.take(admission.seat, admission.reuse);
-  }
-  const Micros began = clock_.now();
-  const Tokens reused = pool_.take_shelved(admission.seat, request.prompt,
-                                           {admission.reuse, admission.fetched}, request.owner);
-  stats_.cache_in.observe(clock_.now() - began);
-  stats_.cache_tokens.add(static_cast<std::uint64_t>(reused.value));
-  return reused;
 }
 
 // Everything that shows the end is in place before the client hears of it: whoever has its answer
@@ -565,6 +553,7 @@ bool Scheduler::tick() {
   take_arrivals();
   bool worked = save_idle(kv::SaveAt::turn_end);
   worked |= change_geometry();
+  worked |= take_questions();
   if (absent_) {
     worked |= come_back();
   } else if (!waiting_.empty() || !running_.empty() || !parked_.empty() || anything_to_copy()) {
@@ -597,6 +586,7 @@ void Scheduler::run() {
     if (done && stopping_.load(std::memory_order_acquire) && inbox_.size() == 0) {
       refuse_change();
       (void)save_idle(kv::SaveAt::shutdown);
+      refuse_questions();
       return;
     }
     // Who is kept out by somebody that does not read gets in after a time, without any event.

@@ -4,55 +4,29 @@
 
 #include "base/bounded_queue.h"
 #include "base/clock.h"
+#include "core/pages.h"
+#include "core/slots.h"
 #include "engine/absent.h"
 #include "engine/relay.h"
 #include "engine/vocabulary.h"
-#include "kv/archive.h"
+#include "kv/page_desk.h"
 #include "kv/pool.h"
+#include "kv/slot_desk.h"
 #include "policy/pace.h"
 #include "policy/policy.h"
 #include "reconfigure/workshop.h"
 #include "scheduler/changing.h"
 #include "scheduler/hold.h"
+#include "scheduler/options.h"
 #include "scheduler/sequence.h"
 #include "scheduler/status.h"
 
 #include <atomic>
 #include <memory>
+#include <variant>
 #include <vector>
 
 namespace fermata::scheduler {
-
-struct SchedulerOptions {
-  std::size_t waiting_max = 1024;  // Requests without a seat; more are refused at once.
-  std::size_t events_max = 256;    // Token events a client may leave unread.
-  std::size_t holds_max = 64;      // Commands of operators that wait for the next tick.
-  Micros step_budget{0};           // See policy::View.
-  // Every sequence is computed in the shapes that it would have alone, so that its reply is
-  // bit-identical, whatever happens around it and to it. The engine's layout is split, and it
-  // computes one sequence at a time.
-  bool deterministic = false;
-  bool overcommit = true;  // false: only what fits in the worst case is admitted.
-  policy::PreemptOptions preempt;
-  std::optional<Bytes> preempt_ram = Bytes(std::int64_t{8} << 30);  // None: no limit.
-  // For conversations that nobody computes. None: no limit; 0: they are lost with their cells.
-  std::optional<Bytes> cache_ram = Bytes(0);
-  Tokens cache_min{32};     // Shorter ones are not kept.
-  bool copies_idle = true;  // Copied ahead, while they are still in the pool.
-  kv::ArchiveOptions archive;
-  // None: the geometry stays what it is. Outlives the scheduler, and owns the engine.
-  reconfigure::Workshop* workshop = nullptr;
-  std::optional<reconfigure::Path> change_path;  // None: as memory allows.
-  bool flash_attention = true;
-  Bytes bytes_per_token{0};     // What a swapped token takes, at most.
-  Tokens block = block_tokens;  // What mirrors grow by.
-};
-
-enum class SubmitOutcome : std::uint8_t {
-  accepted,    // Exactly one final event will come.
-  queue_full,  // Too many wait already. Nothing was taken.
-  stopping,    // The server shuts down. Nothing was taken.
-};
 
 class Scheduler {
  public:
@@ -76,6 +50,12 @@ class Scheduler {
   [[nodiscard]] SubmitOutcome reconfigure(ChangeCommand command);
   // One that was refused before it came here.
   void count_failed_change() { stats_.changes_failed.add(); }
+  // Asks something of saved conversations: exactly one answer comes, if accepted.
+  // REQUIRES: keeps_pages().
+  [[nodiscard]] SubmitOutcome ask(PageCommand command);
+  // The same for the conversation of a slot. REQUIRES: keeps_pages() or, for files, there are some.
+  [[nodiscard]] SubmitOutcome ask(SlotCommand command);
+  bool keeps_pages() const { return archive_.is_on(); }
   const StatusBoard& status() const { return board_; }
   const SchedulerStats& stats() const { return stats_; }
   // Who is held ends as `stopping`, since nobody will let it back; commands are refused.
@@ -98,6 +78,7 @@ class Scheduler {
   void run();
 
  private:
+  using Question = std::variant<PageCommand, SlotCommand>;
   void drain_inbox();
   void enqueue(std::unique_ptr<Sequence> sequence);
   void drop_abandoned();
@@ -148,9 +129,14 @@ class Scheduler {
   void copy_idle(const policy::Plan& plan);
   bool anything_to_copy() const;
   void take_arrivals();
+  SubmitOutcome push(Question question);
+  bool take_questions();
+  void refuse_questions();
   bool is_loading(Sequence& sequence);
   bool save_idle(kv::SaveAt at);
   bool save(Seat seat, kv::SaveAt at);
+  void evict(Seat seat);
+  double price_of(Tokens tokens) const;
   void publish_cache();
   bool step(const policy::Plan& plan);
   void account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took);
@@ -176,6 +162,7 @@ class Scheduler {
   BoundedQueue<HoldCommand> commands_;
   BoundedQueue<ChangeCommand> changes_;
   std::atomic<bool> is_changing_{false};  // From reconfigure() to its receipt.
+  BoundedQueue<Question> questions_;
   std::atomic<std::int64_t> waiting_count_{0};
   std::atomic<bool> stopping_{false}, stopping_now_{false}, stopping_holds_{false};
   StatusBoard board_;
@@ -183,6 +170,8 @@ class Scheduler {
 
   kv::Pool pool_;
   kv::Archive archive_;
+  kv::PageDesk page_desk_;
+  kv::SlotDesk slot_desk_;
   policy::Pace pace_;
   policy::CopyPace copy_pace_;
   std::vector<std::unique_ptr<Sequence>> waiting_;  // By priority, then arrival.
@@ -203,6 +192,8 @@ class Scheduler {
   std::vector<std::vector<Submission>> drained_;
   std::vector<HoldCommand> carried_out_;  // Answered once the tick that heeds them is published.
   std::vector<HoldReceipt> receipts_;     // By index into carried_out_.
+  std::vector<Question> asked_;
+  std::vector<store::Completion> done_;  // By the store, and not the archive's.
   std::vector<policy::SeatView> seat_views_;
   std::vector<policy::WaitingView> waiting_views_;
   std::vector<policy::RunningView> running_views_;

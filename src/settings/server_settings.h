@@ -19,6 +19,7 @@ struct ServerSettings {
   bool metrics = false;
   bool props = false;
   bool slots = true;
+  std::string slot_save_path;  // Empty: slots are not saved to files.
   bool cache_prompt = true;
   std::int64_t cache_ram_mib = 8192;  // -1: no limit; 0: none.
   bool cache_idle_slots = true;
@@ -30,7 +31,8 @@ struct ServerSettings {
 struct PageSettings {
   std::string folder;            // Empty: none.
   std::int64_t disk_bytes = -1;  // -1: as far as the disk reaches.
-  std::int64_t ttl_s = -1;       // -1: for ever.
+  std::int64_t count = 100'000;
+  std::int64_t ttl_s = -1;  // -1: for ever.
   std::int64_t bytes_per_hour = -1;
 };
 

@@ -97,7 +97,6 @@ constexpr Row rows[] = {
          "LLAMA_ARG_REASONING_PRESERVE", ""),
 
     value(Group::server, {"--tags"}, "STRING", "LLAMA_ARG_TAGS"),
-    value(Group::server, {"--slot-save-path"}, "PATH", ""),
     value(Group::server, {"-sps", "--slot-prompt-similarity"}, "SIMILARITY", ""),
     value(Group::server, {"--sleep-idle-seconds"}, "SECONDS", "", "-1"),
     variable(Group::server, "LLAMA_SERVER_SLOTS_DEBUG"),

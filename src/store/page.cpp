@@ -1,6 +1,7 @@
 #include "store/page.h"
 
 #include "base/check.h"
+#include "core/pages.h"
 
 #include <algorithm>
 #include <bit>
@@ -55,13 +56,7 @@ std::size_t block_size() { return static_cast<std::size_t>(block_tokens.value); 
 
 }  // namespace
 
-bool valid_name(std::string_view name) {
-  if (name.empty() || name.size() > name_bytes_max || name.front() == '.') return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
-}
+bool valid_name(std::string_view name) { return is_page_name(name); }
 
 Owner owner_of(std::string_view api_key) {
   Owner owner;

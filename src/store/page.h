@@ -105,7 +105,7 @@ constexpr Tokens tokens_of_block(Kind kind, Tokens tokens, std::size_t i) {
   return tokens - before < block_tokens ? tokens - before : block_tokens;
 }
 
-// 1 to 128 of A-Z a-z 0-9 . _ - and no dot at the start.
+// As core has it.
 bool valid_name(std::string_view name);
 
 // The owner that an API key stands for. An empty key: Owner{}.

@@ -61,6 +61,19 @@ def test_another_geometry_finds_it_too(start: Callable[..., Server], tmp_path: P
     assert back["timings"]["prompt_n"] == 5
 
 
+def test_who_waits_for_the_disk_is_not_admitted_before(start: Callable[..., Server],
+                                                       tmp_path: Path) -> None:
+    """B1: the server that parks nobody ended when a prompt's beginning was being loaded."""
+    folder = tmp_path / "pages"
+    first_server = start_in(start, folder)
+    first = turn(first_server, prompt(0, 600))
+    first_server.stop()
+    again = start_in(start, folder, "--preempt-policy", "admission-only")
+    back = turn(again, next_turn(first, prompt(0, 600)))
+    assert back["fermata"]["prefix"]["from"] == "disk"
+    again.check_alive()
+
+
 def test_other_weights_get_nothing(start: Callable[..., Server], tmp_path: Path,
                                    random_model: Callable[..., Path]) -> None:
     """B8: bytes of one model were loaded into another of the same shape."""

@@ -144,7 +144,7 @@ def test_mistakes_are_named(start: Callable[..., Server]) -> None:
             ("?action=park", 400, "id_task"),
             ("?action=park&id_task=-1", 400, "id_task"),
             ("?action=park&id_task=", 400, "id_task"),
-            ("/0?action=save", 501, "save is not supported yet"),
+            ("/0?action=save", 501, "--slot-save-path"),
             ("/0/1?action=park", 404, "File Not Found")]:
         answer = act(server, where)
         assert answer.status_code == status, (where, answer.text)

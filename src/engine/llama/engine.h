@@ -62,8 +62,14 @@ class LlamaEngine final : public Engine {
   Result<void, MoveFault> import_range(Seat seat, std::span<const std::byte> bytes) override;
   Result<void, MoveFault> export_sequence(Seat seat, ByteBuffer& into) override;
   Result<void, MoveFault> import_sequence(Seat seat, std::span<const std::byte> bytes) override;
+  Result<void, MoveFault> export_state(Seat seat, ByteBuffer& into) override;
+  bool is_state(Tokens tokens, std::span<const std::byte> state) const override;
+  Result<void, MoveFault> import_state(Seat seat, Tokens tokens,
+                                       std::span<const std::byte> state) override;
 
  private:
+  bool export_cells(Seat seat, Tokens begin, Tokens end, std::span<std::byte> into);
+  bool import_cells(Seat seat, Tokens begin, Tokens end, std::span<const std::byte> state);
   // The part of a group that is in the running call.
   struct Slice {
     std::size_t group;

@@ -13,6 +13,9 @@ namespace fermata::engine::llama {
 namespace {
 
 constexpr llama_seq_id scratch = 0;
+static_assert(state_file_magic == LLAMA_STATE_SEQ_MAGIC &&
+                  state_file_version == LLAMA_STATE_SEQ_VERSION,
+              "files of slots are those of the pinned library");
 
 llama_pos at(Tokens position) { return static_cast<llama_pos>(position.value); }
 
@@ -111,16 +114,21 @@ Result<void, MoveFault> LlamaEngine::export_range(Seat seat, Tokens begin, Token
   if (!resize(into, ranges_->size_of(end - begin))) return Err{MoveFault::no_room};
   ranges_->write_header(into, begin, end);
   const auto state = std::span(into).subspan(RangeCodec::header_bytes);
+  if (!export_cells(seat, begin, end, state)) return Err{MoveFault::unsupported};
+  return {};
+}
+
+bool LlamaEngine::export_cells(Seat seat, Tokens begin, Tokens end, std::span<std::byte> into) {
   const ScratchGuard guard(memory());
   llama_memory_seq_cp(memory(), sequence(seat), scratch, at(begin), at(end));
   const std::size_t written = llama_state_seq_get_data(
-      context_.get(), reinterpret_cast<std::uint8_t*>(state.data()), state.size(), scratch);
+      context_.get(), reinterpret_cast<std::uint8_t*>(into.data()), into.size(), scratch);
   if (written == 0) {
     log_error("libllama cannot write the cells of a range");
-    return Err{MoveFault::unsupported};
+    return false;
   }
-  FERMATA_CHECK(written == state.size(), "the library wrote a range of another size");
-  return {};
+  FERMATA_CHECK(written == into.size(), "the library wrote a range of another size");
+  return true;
 }
 
 Result<void, MoveFault> LlamaEngine::import_range(Seat seat, std::span<const std::byte> bytes) {
@@ -129,14 +137,43 @@ Result<void, MoveFault> LlamaEngine::import_range(Seat seat, std::span<const std
   if (!range) return Err{MoveFault::foreign};
   FERMATA_CHECK(range->begin == position(seat), "a range that does not continue its sequence");
   if (range->end > limits_.window) return Err{MoveFault::no_room};
+  if (!import_cells(seat, range->begin, range->end, range->state)) return Err{MoveFault::no_room};
+  return {};
+}
+
+// The bytes are known to be whole and ours: all that can be missing is room.
+bool LlamaEngine::import_cells(Seat seat, Tokens begin, Tokens end,
+                               std::span<const std::byte> state) {
   const ScratchGuard guard(memory());
   const LibraryErrors errors(LibraryErrors::Echo::nothing);
-  // The bytes are known to be whole and ours: all that can be missing is room.
   const std::size_t read = llama_state_seq_set_data(
-      context_.get(), reinterpret_cast<const std::uint8_t*>(range->state.data()),
-      range->state.size(), scratch);
-  if (read == 0) return Err{MoveFault::no_room};
-  llama_memory_seq_cp(memory(), scratch, sequence(seat), at(range->begin), at(range->end));
+      context_.get(), reinterpret_cast<const std::uint8_t*>(state.data()), state.size(), scratch);
+  if (read == 0) return false;
+  llama_memory_seq_cp(memory(), scratch, sequence(seat), at(begin), at(end));
+  return true;
+}
+
+Result<void, MoveFault> LlamaEngine::export_state(Seat seat, ByteBuffer& into) {
+  const Tokens all = position(seat);
+  FERMATA_CHECK(all > Tokens(0), "the state of nothing");
+  if (!ranges_) return Err{MoveFault::unsupported};
+  const std::size_t size = ranges_->size_of(all) - RangeCodec::header_bytes;
+  if (!resize(into, size)) return Err{MoveFault::no_room};
+  if (!export_cells(seat, Tokens(0), all, into)) return Err{MoveFault::unsupported};
+  return {};
+}
+
+bool LlamaEngine::is_state(Tokens tokens, std::span<const std::byte> state) const {
+  return ranges_ && ranges_->is_state(tokens, state);
+}
+
+Result<void, MoveFault> LlamaEngine::import_state(Seat seat, Tokens tokens,
+                                                  std::span<const std::byte> state) {
+  FERMATA_CHECK(position(seat) == Tokens(0), "a state onto another");
+  if (!ranges_) return Err{MoveFault::unsupported};
+  if (!ranges_->is_state(tokens, state)) return Err{MoveFault::foreign};
+  const bool fits = tokens <= limits_.window;
+  if (!fits || !import_cells(seat, Tokens(0), tokens, state)) return Err{MoveFault::no_room};
   return {};
 }
 

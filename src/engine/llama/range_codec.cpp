@@ -37,6 +37,10 @@ void RangeCodec::write_header(std::span<std::byte> bytes, Tokens begin, Tokens e
   std::memcpy(bytes.data(), &header, sizeof(header));
 }
 
+bool RangeCodec::is_state(Tokens tokens, std::span<const std::byte> state) const {
+  return tokens > Tokens(0) && tokens <= n_ctx_max && shape_.holds(state, Tokens(0), tokens);
+}
+
 std::optional<RangeCodec::Range> RangeCodec::read(std::span<const std::byte> bytes) const {
   Header header{};
   if (bytes.size() < sizeof(header)) return std::nullopt;

@@ -33,6 +33,8 @@ class RangeCodec {
   };
   // Empty when the bytes are anything but one whole range in this format.
   std::optional<Range> read(std::span<const std::byte> bytes) const;
+  // Whether it is what lies behind the header of a range from the first token on.
+  bool is_state(Tokens tokens, std::span<const std::byte> state) const;
 
  private:
   CacheShape shape_;

@@ -204,5 +204,39 @@ TEST(Shelf, SurvivesAnEngineThatLosesItsCells) {
   EXPECT_EQ(rig.fetch(Seat(0), "twelve bytes again"), Tokens(12));
 }
 
+TEST(Shelf, ACopyOfARunningSequenceLeavesItAsItIs) {
+  Rig rig;
+  ASSERT_EQ(rig.pool.take(Seat(0), Tokens(0)), Tokens(0));
+  rig.compute(Seat(0), "a reply that is being");
+  ASSERT_TRUE(rig.pool.mirror_next(Seat(0)));
+  const auto stamps = rig.engine.shape_stamps(Seat(0));
+  const Image copy = rig.pool.copy_of(Seat(0));
+  EXPECT_EQ(copy.tokens, tokens_of("a reply that is being"));
+  EXPECT_EQ(copy.pieces.size(), 3U);
+  EXPECT_EQ(tokens_of(copy.pieces), Tokens(21));
+  EXPECT_EQ(rig.engine.shape_stamps(Seat(0)), stamps);
+  EXPECT_EQ(rig.pool.mirrored(Seat(0)), Tokens(8));
+  rig.compute(Seat(0), " made");
+  EXPECT_EQ(rig.pool.tokens(Seat(0)).size(), 26U);
+}
+
+TEST(Shelf, ForgetsOnSeatsAndOffThemAndNothingElse) {
+  Rig rig;
+  rig.converse(Seat(0), "to be forgotten");
+  rig.pool.evict(Seat(0));
+  rig.converse(Seat(0), "to be forgotten");
+  rig.converse(Seat(1), "to be kept");
+  ASSERT_EQ(rig.pool.take(Seat(2), Tokens(0)), Tokens(0));
+  rig.compute(Seat(2), "to be forgotten");
+  const auto gone = tokens_of("to be forgotten");
+  rig.pool.forget([&](std::span<const TokenId> tokens, const Owner&, std::string_view) {
+    return std::vector<TokenId>(tokens.begin(), tokens.end()) == gone;
+  });
+  EXPECT_EQ(rig.pool.shelf().size(), 0U);
+  EXPECT_EQ(rig.pool.use(Seat(0)), SeatUse::empty);
+  EXPECT_EQ(rig.pool.use(Seat(1)), SeatUse::idle);
+  EXPECT_EQ(rig.pool.use(Seat(2)), SeatUse::busy);  // Somebody is at work on it.
+}
+
 }  // namespace
 }  // namespace fermata::kv

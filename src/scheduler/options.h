@@ -1,0 +1,50 @@
+// How a scheduler works, and what it says to who asks something of it.
+#pragma once
+
+#include "base/types.h"
+#include "core/geometry.h"
+#include "kv/archive.h"
+#include "kv/slot_files.h"
+#include "policy/policy.h"
+#include "reconfigure/workshop.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace fermata::scheduler {
+
+struct SchedulerOptions {
+  std::size_t waiting_max = 1024;  // Requests without a seat; more are refused at once.
+  std::size_t events_max = 256;    // Token events a client may leave unread.
+  std::size_t holds_max = 64;      // Commands of operators that wait for the next tick.
+  std::size_t questions_max = 64;  // About pages and slots, that wait for it.
+  Micros step_budget{0};           // See policy::View.
+  // Every sequence is computed in the shapes that it would have alone, so that its reply is
+  // bit-identical, whatever happens around it and to it. The engine's layout is split, and it
+  // computes one sequence at a time.
+  bool deterministic = false;
+  bool overcommit = true;  // false: only what fits in the worst case is admitted.
+  policy::PreemptOptions preempt;
+  std::optional<Bytes> preempt_ram = Bytes(std::int64_t{8} << 30);  // None: no limit.
+  // For conversations that nobody computes. None: no limit; 0: they are lost with their cells.
+  std::optional<Bytes> cache_ram = Bytes(0);
+  Tokens cache_min{32};     // Shorter ones are not kept.
+  bool copies_idle = true;  // Copied ahead, while they are still in the pool.
+  kv::ArchiveOptions archive;
+  kv::SlotFiles* slot_files = nullptr;  // Outlives the scheduler; it pokes it.
+  // None: the geometry stays what it is. Outlives the scheduler, and owns the engine.
+  reconfigure::Workshop* workshop = nullptr;
+  std::optional<reconfigure::Path> change_path;  // None: as memory allows.
+  bool flash_attention = true;
+  Bytes bytes_per_token{0};     // What a swapped token takes, at most.
+  Tokens block = block_tokens;  // What mirrors grow by.
+};
+
+enum class SubmitOutcome : std::uint8_t {
+  accepted,    // Exactly one final event will come.
+  queue_full,  // Too many wait already. Nothing was taken.
+  stopping,    // The server shuts down. Nothing was taken.
+};
+
+}  // namespace fermata::scheduler

@@ -1,0 +1,57 @@
+// The scheduler's part in what clients ask of saved conversations.
+#include "base/check.h"
+#include "scheduler/scheduler.h"
+
+#include <utility>
+
+namespace fermata::scheduler {
+
+SubmitOutcome Scheduler::push(Question question) {
+  const PushOutcome pushed = questions_.push(std::move(question));
+  inbox_.poke();
+  if (pushed == PushOutcome::pushed) return SubmitOutcome::accepted;
+  return pushed == PushOutcome::full ? SubmitOutcome::queue_full : SubmitOutcome::stopping;
+}
+
+SubmitOutcome Scheduler::ask(PageCommand command) {
+  FERMATA_CHECK(keeps_pages(), "a question about pages that nobody keeps");
+  return push(std::move(command));
+}
+
+SubmitOutcome Scheduler::ask(SlotCommand command) {
+  const bool is_paged =
+      command.action == SlotAction::page_out || command.action == SlotAction::page_in;
+  FERMATA_CHECK(is_paged ? keeps_pages() : options_.slot_files != nullptr,
+                "a question about what nobody keeps");
+  command.asked = clock_.now();
+  return push(std::move(command));
+}
+
+bool Scheduler::take_questions() {
+  questions_.drain(asked_);
+  for (Question& question : asked_) {
+    if (auto* of_page = std::get_if<PageCommand>(&question)) {
+      page_desk_.carry_out(std::move(*of_page));
+    } else {
+      slot_desk_.carry_out(std::move(std::get<SlotCommand>(question)));
+    }
+  }
+  return slot_desk_.settle() || !asked_.empty();
+}
+
+void Scheduler::refuse_questions() {
+  questions_.close();
+  questions_.drain(asked_);
+  for (const Question& question : asked_) {
+    if (const auto* of_page = std::get_if<PageCommand>(&question)) {
+      of_page->reply->give({.outcome = PageOutcome::stopping, .pages = {}});
+    } else {
+      std::get<SlotCommand>(question).reply->give({.outcome = SlotOutcome::stopping});
+    }
+  }
+  asked_.clear();
+  page_desk_.stop();
+  slot_desk_.stop();
+}
+
+}  // namespace fermata::scheduler
