@@ -158,6 +158,12 @@ void set_constraints(SamplingParams&& from, SamplingParams& out) {
   out.reasoning_budget_message = std::move(from.reasoning_budget_message);
 }
 
+EndThoughts read_reasoning_control(const Fields& fields, SamplingParams& sampling) {
+  const bool wanted = fields.boolean("reasoning_control", false);
+  sampling.reasoning_control = wanted && !sampling.reasoning_start.empty();
+  return sampling.reasoning_control ? std::make_shared<std::atomic<bool>>(false) : nullptr;
+}
+
 }  // namespace
 
 engine::ChatPrompt render_chat(const Fields& fields, const Context& context) {
@@ -197,7 +203,6 @@ Chat read_chat(const Json& body, const Context& context) {
   out.request = read_request(fields, context);
   refuse_unsupported(fields, {{"functions", Neutral::empty_list},
                               {"lora", Neutral::empty_list},
-                              {"reasoning_control", Neutral::off},
                               {"grammar_lazy", Neutral::off},
                               {"grammar_triggers", Neutral::empty_list},
                               {"preserved_tokens", Neutral::empty_list}});
@@ -208,6 +213,8 @@ Chat read_chat(const Json& body, const Context& context) {
   out.request.prompt = context.vocabulary->tokenize(prompt.prompt, true, true);
   out.request.stop.insert(out.request.stop.end(), prompt.stop.begin(), prompt.stop.end());
   set_constraints(std::move(prompt.constraints), out.request.sampling);
+  out.end_thoughts = read_reasoning_control(fields, out.request.sampling);
+  out.request.end_thoughts = out.end_thoughts;
   out.parser = std::move(prompt.parser);
   return out;
 }

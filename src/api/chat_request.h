@@ -6,6 +6,7 @@
 #include "api/exchange.h"
 #include "api/fields.h"
 #include "api/generation.h"
+#include "api/live_chats.h"
 #include "core/request.h"
 #include "engine/vocabulary.h"
 
@@ -26,6 +27,7 @@ struct Chat {
   std::size_t choices = 1;
   GenerationOptions options;
   std::shared_ptr<const engine::ReplyParser> parser;
+  EndThoughts end_thoughts;  // Null: not asked for, or there are no thoughts to end.
 };
 Chat read_chat(const Json& body, const Context& context);
 

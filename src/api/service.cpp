@@ -4,10 +4,12 @@
 #include "api/anthropic.h"
 #include "api/chat.h"
 #include "api/completion.h"
+#include "api/embeddings.h"
 #include "api/error.h"
 #include "api/fields.h"
 #include "api/infill.h"
 #include "api/info.h"
+#include "api/live_chats.h"
 #include "api/responses.h"
 #include "api/slot_actions.h"
 #include "api/text.h"
@@ -33,12 +35,15 @@ enum class Action : std::uint8_t {
   native_completion,
   openai_completion,
   chat_completion,
+  chat_control,
   infill,
   chat_input_tokens,
   create_response,
   response_input_tokens,
   create_message,
   count_message_tokens,
+  native_embeddings,
+  openai_embeddings,
   not_yet,  // llama-server has it, we do not yet: 501.
 };
 
@@ -67,7 +72,7 @@ constexpr auto routes = std::to_array<Route>({
     {Method::post, "/v1/chat/completions", Action::chat_completion},
     {Method::post, "/chat/completions/input_tokens", Action::chat_input_tokens},
     {Method::post, "/v1/chat/completions/input_tokens", Action::chat_input_tokens},
-    {Method::post, "/v1/chat/completions/control", Action::not_yet},
+    {Method::post, "/v1/chat/completions/control", Action::chat_control},
     {Method::post, "/responses", Action::create_response},
     {Method::post, "/v1/responses", Action::create_response},
     {Method::post, "/responses/input_tokens", Action::response_input_tokens},
@@ -75,9 +80,9 @@ constexpr auto routes = std::to_array<Route>({
     {Method::post, "/v1/messages", Action::create_message},
     {Method::post, "/v1/messages/count_tokens", Action::count_message_tokens},
     {Method::post, "/infill", Action::infill},
-    {Method::post, "/embedding", Action::not_yet},
-    {Method::post, "/embeddings", Action::not_yet},
-    {Method::post, "/v1/embeddings", Action::not_yet},
+    {Method::post, "/embedding", Action::native_embeddings},
+    {Method::post, "/embeddings", Action::native_embeddings},
+    {Method::post, "/v1/embeddings", Action::openai_embeddings},
     {Method::post, "/rerank", Action::not_yet},
     {Method::post, "/reranking", Action::not_yet},
     {Method::post, "/v1/rerank", Action::not_yet},
@@ -107,6 +112,7 @@ class Routes final : public Service {
     for (std::size_t i = 0; i < access_.owners().size(); ++i) {
       contexts_[i].owner = access_.owners()[i];
     }
+    for (Context& each : contexts_) each.live_chats = &live_chats_;
   }
 
   std::unique_ptr<Exchange> begin(Inquiry inquiry) override {
@@ -176,6 +182,8 @@ class Routes final : public Service {
         return native_completion(body, context);
       case Action::openai_completion:
         return openai_completion(body, context);
+      case Action::chat_control:
+        return chat_control(body, context);
       case Action::infill:
         return infill(body, context);
       case Action::chat_input_tokens:
@@ -188,6 +196,10 @@ class Routes final : public Service {
         return create_message(body, context);
       case Action::count_message_tokens:
         return count_message_tokens(body, context);
+      case Action::native_embeddings:
+        return native_embeddings(body, context);
+      case Action::openai_embeddings:
+        return openai_embeddings(body, context);
       default:
         return chat_completion(body, context);
     }
@@ -205,6 +217,7 @@ class Routes final : public Service {
 
   Access access_;
   std::vector<Context> contexts_;  // One for each key, one without any. Replies refer to them.
+  LiveChats live_chats_;
   ScrapeWindow scrape_window_;
 };
 

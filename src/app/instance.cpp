@@ -36,10 +36,14 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
     out->engine_ = std::make_unique<engine::FaultyEngine>(std::move(out->engine_), faults, 1);
   }
   scheduler::SchedulerOptions options = scheduler_options_of(settings);
+  if (options.context_shift && !out->engine_->capabilities().shift) {
+    log_warn("--context-shift: this model's memory cannot be shifted; full windows end replies");
+  }
   const Geometry& geometry = out->engine_->geometry();
   options.bytes_per_token =
       out->model_->bytes_per_token(geometry.cache_type_k, geometry.cache_type_v) +
       engine::state_bytes_per_cell;
+  if (auto built = out->build_embedder(options); !built) return Err(built.error());
   if (auto opened = out->open_store(options); !opened) return Err(opened.error());
   out->scheduler_ = std::make_unique<scheduler::Scheduler>(*out->engine_, *out->vocabulary_,
                                                            out->clock_, options);
@@ -48,6 +52,7 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
   context.vocabulary = out->vocabulary_.get();
   context.model = &out->model_->info();
   context.scheduler = out->scheduler_.get();
+  context.embedder = out->embedder_.get();
   context.model_name = model_name_of(settings);
   context.build = build_info();
   context.started = wall_clock_seconds();
@@ -69,6 +74,19 @@ Instance::~Instance() {
     thread_.join();
   }
   close_store();
+}
+
+Result<void, std::string> Instance::build_embedder(scheduler::SchedulerOptions& options) {
+  if (!settings_.embedding.enabled) return {};
+  auto built = model_->build_embedder(engine::pooling_from(settings_.embedding.pooling),
+                                      engine_options_of(settings_));
+  if (!built) return Err("--embeddings: " + built.error().message);
+  embedder_ = std::move(built).value();
+  options.embedder = embedder_.get();
+  const engine::EmbedderLimits& limits = embedder_->limits();
+  log_info("embeddings: {} values, pooling {}, texts of {} tokens at most", limits.width,
+           engine::name(embedder_->pooling()), limits.text.value);
+  return {};
 }
 
 Result<void, std::string> Instance::open_store(scheduler::SchedulerOptions& options) {

@@ -54,6 +54,7 @@ class Instance {
   };
 
   Instance() = default;
+  Result<void, std::string> build_embedder(scheduler::SchedulerOptions& options);
   Result<void, std::string> open_store(scheduler::SchedulerOptions& options);
   void close_store();
 
@@ -62,6 +63,7 @@ class Instance {
   std::unique_ptr<engine::Model> model_;
   std::unique_ptr<engine::Vocabulary> vocabulary_;
   std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<engine::Embedder> embedder_;  // With --embeddings.
   Bell bell_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;

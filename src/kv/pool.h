@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "kv/image.h"
 #include "kv/ledger.h"
+#include "kv/reservation.h"
 #include "kv/shelf.h"
 #include "kv/vault.h"
 
@@ -31,7 +32,11 @@ struct PrefixMatch {
   Tokens shareable;  // Shared into another seat.
 };
 
-class Pool;
+enum class Shifted : std::uint8_t {
+  done,
+  to_compute,  // The seat holds the tokens before the gap; the others are to be computed again.
+  broken,      // As engine::StepOutcome::broken.
+};
 
 struct PoolOptions {
   Budgets budgets;
@@ -40,24 +45,6 @@ struct PoolOptions {
   // 0, as every prompt is (policy::View::chunk); 0: whatever their shapes were.
   Tokens chunk{0};
   Tokens cache_min{32};  // Shorter conversations are not kept out of the pool.
-};
-
-// Cells promised to one busy seat: it may grow to `total` without asking again. Move-only; the
-// promise ends with the object.
-class Reservation {
- public:
-  Reservation() = default;
-  Reservation(Reservation&& other) noexcept;
-  Reservation& operator=(Reservation&& other) noexcept;
-  Reservation(const Reservation&) = delete;
-  Reservation& operator=(const Reservation&) = delete;
-  ~Reservation();
-
- private:
-  friend class Pool;
-  Reservation(Pool& pool, Seat seat) : pool_(&pool), seat_(seat) {}
-  Pool* pool_ = nullptr;
-  Seat seat_;
 };
 
 // The scheduler thread's own. Lives shorter than the engine, longer than its reservations.
@@ -111,6 +98,12 @@ class Pool {
   // The engine computed these rows of a busy seat.
   void appended(Seat seat, std::span<const TokenId> tokens);
 
+  // A busy seat loses its tokens [keep, keep + discard). What moved down serves nobody else: no
+  // prefix of others reaches into it, and it is not kept when the seat is released. Cells that
+  // others hold are copied first.
+  // REQUIRES: capabilities().shift; 0 <= keep, 1 <= discard, keep + discard < length.
+  [[nodiscard]] Shifted shift(Seat seat, Tokens keep, Tokens discard);
+
   // Tokens of a seat, from its first on, whose bytes are in the vault as well.
   Tokens mirrored(Seat seat) const;
   // Copies the next block of a busy seat. False: the copy failed or the budget is spent.
@@ -157,8 +150,9 @@ class Pool {
     SeatUse use = SeatUse::empty;
     std::vector<TokenId> tokens;
     Micros last_used;
-    Tokens promised;   // 0: no reservation.
-    Tokens in_chunks;  // Leading tokens that were computed as whole chunks.
+    Tokens promised;                // 0: no reservation.
+    Tokens in_chunks;               // Leading tokens that were computed as whole chunks.
+    Tokens unshifted = everything;  // Leading tokens that stand where they were computed.
     Owner owner{};
     std::vector<Piece> mirror;  // Bytes of its cells, from the first on.
     bool is_kept = true;        // Idle: it may go to the shelf; no copy of it has failed.
@@ -176,6 +170,7 @@ class Pool {
   void cut(Seat seat, Tokens keep);
   void drop(Seat seat);
   void shelve(Seat seat);
+  bool own_cells(Seat seat, Tokens begin);
   bool is_snapshot(Seat seat) const;
   void align_mirror(SeatState& state) const;
   void hold_mirror(SeatState& state, Hold hold) const;

@@ -2,14 +2,12 @@
 // go in; exactly one receipt comes out.
 #pragma once
 
+#include "base/one_shot.h"
 #include "base/types.h"
 #include "policy/policy.h"
 
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <utility>
 
 namespace fermata::scheduler {
 
@@ -35,34 +33,7 @@ struct HoldReceipt {
   Micros took = {};                           // From the command to its effect.
 };
 
-// One receipt on its way to another thread. Both sides share it; either may be destroyed first.
-class HoldReply {
- public:
-  // The scheduler's side. Called once.
-  void give(const HoldReceipt& receipt) {
-    const std::lock_guard lock(mutex_);
-    receipt_ = receipt;
-    if (wake_) wake_();
-  }
-
-  // The reader's side. `wake` is called when the receipt is there; it must be cheap and must not
-  // call back.
-  void wake_with(std::function<void()> wake) {
-    const std::lock_guard lock(mutex_);
-    wake_ = std::move(wake);
-    if (receipt_ && wake_) wake_();
-  }
-  // The receipt, once.
-  std::optional<HoldReceipt> take() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(receipt_, std::nullopt);
-  }
-
- private:
-  std::mutex mutex_;
-  std::optional<HoldReceipt> receipt_;
-  std::function<void()> wake_;
-};
+using HoldReply = OneShot<HoldReceipt>;
 
 // At least one of `seat` and `id` names the request; both must mean the same one.
 struct HoldCommand {

@@ -10,6 +10,7 @@
 #include "kv/pool.h"
 #include "policy/pace.h"
 #include "policy/policy.h"
+#include "scheduler/embeddings.h"
 #include "scheduler/hold.h"
 #include "scheduler/sequence.h"
 #include "scheduler/status.h"
@@ -39,6 +40,11 @@ struct SchedulerOptions {
   kv::ArchiveOptions archive;
   Bytes bytes_per_token{0};     // What a swapped token takes, at most.
   Tokens block = block_tokens;  // What mirrors grow by.
+  bool shows_texts = false;     // Replies are part of the status.
+  // A sequence whose window is full goes on without some of its tokens, where the engine can.
+  // REQUIRES: overcommit, not deterministic.
+  bool context_shift = false;
+  engine::Embedder* embedder = nullptr;  // Outlives the scheduler.
 };
 
 enum class SubmitOutcome : std::uint8_t {
@@ -64,6 +70,8 @@ class Scheduler {
   // Parks a request until it is let back, or lets it back: at the next tick, if accepted. Then
   // exactly one receipt comes.
   [[nodiscard]] SubmitOutcome hold(HoldCommand command);
+  // REQUIRES: options.embedder. The job is moved from only when accepted.
+  [[nodiscard]] SubmitOutcome embed(EmbedJob& job);
   const StatusBoard& status() const { return board_; }
   const SchedulerStats& stats() const { return stats_; }
   // Who is held ends as `stopping`, since nobody will let it back; commands are refused.
@@ -123,6 +131,7 @@ class Scheduler {
   bool step(const policy::Plan& plan);
   void account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took);
   void take_results(const policy::Plan& plan);
+  bool shift(Sequence& sequence);
   void finish(Sequence& sequence, FinishReason reason, FailureKind failure);
   void handle_no_room();
   void handle_broken();
@@ -139,9 +148,11 @@ class Scheduler {
   const Clock& clock_;
   const SchedulerOptions options_;
   const Tokens chunk_;  // See policy::View.
+  const bool shifts_;   // Contexts, when they are full.
   BoundedQueue<std::vector<Submission>> inbox_;
   BoundedQueue<HoldCommand> commands_;
   std::atomic<std::int64_t> waiting_count_{0};
+  Embeddings embeddings_;
   std::atomic<bool> stopping_{false}, stopping_now_{false}, stopping_holds_{false};
   StatusBoard board_;
   SchedulerStats stats_;

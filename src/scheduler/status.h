@@ -12,6 +12,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace fermata::scheduler {
@@ -32,6 +33,8 @@ struct SchedulerStats {
   Counter requests_accepted, requests_refused_full;
   Counter requests_finished, requests_cancelled, requests_failed;
   Counter seats_evicted;
+  Counter context_shifts;
+  Counter embedded_tokens;
   Counter parks_swap, parks_recompute, resumes, recomputed_tokens;
   Counter blocks_mirrored;
   std::array<Counter, policy::park_reasons> swaps_by_reason, recomputes_by_reason;
@@ -57,6 +60,7 @@ struct SeatStatus {
   Tokens predicted, remaining;  // remaining -1: no limit.
   std::int32_t swaps = 0, recomputes = 0;
   bool has_new_line = false;  // In its text so far.
+  std::string text;           // So far, where texts are shown.
 };
 
 struct ParkedStatus {
@@ -67,6 +71,7 @@ struct ParkedStatus {
   bool is_held = false;     // By an operator.
   bool is_queued = false;   // It was never in the pool: held while it waited.
   bool has_new_line = false;
+  std::string text;  // As above.
 };
 
 struct Status {
