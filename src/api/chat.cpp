@@ -180,7 +180,7 @@ std::unique_ptr<Exchange> chat_input_tokens(const Json& body, const Context& con
 }
 
 std::unique_ptr<Exchange> apply_template(const Json& body, const Context& context) {
-  return ready_exchange(Head{}, dump({{"prompt", render_chat(Fields(body), context).prompt}}));
+  return ready_exchange(Head{}, dump({{"prompt", render_chat(Fields(body), context).text.text}}));
 }
 
 }  // namespace fermata::api

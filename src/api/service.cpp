@@ -4,6 +4,7 @@
 #include "api/anthropic.h"
 #include "api/chat.h"
 #include "api/completion.h"
+#include "api/control_texts.h"
 #include "api/embeddings.h"
 #include "api/error.h"
 #include "api/fields.h"
@@ -107,12 +108,16 @@ bool is_public(const Inquiry& inquiry) {
 
 class Routes final : public Service {
  public:
-  explicit Routes(const Context& context) : access_(context.settings->security.api_keys) {
+  explicit Routes(const Context& context)
+      : access_(context.settings->security.api_keys), control_texts_(*context.vocabulary) {
     contexts_.assign(std::max<std::size_t>(access_.owners().size(), 1), context);
     for (std::size_t i = 0; i < access_.owners().size(); ++i) {
       contexts_[i].owner = access_.owners()[i];
     }
-    for (Context& each : contexts_) each.live_chats = &live_chats_;
+    for (Context& each : contexts_) {
+      each.live_chats = &live_chats_;
+      each.control_texts = &control_texts_;
+    }
   }
 
   std::unique_ptr<Exchange> begin(Inquiry inquiry) override {
@@ -218,6 +223,7 @@ class Routes final : public Service {
   Access access_;
   std::vector<Context> contexts_;  // One for each key, one without any. Replies refer to them.
   LiveChats live_chats_;
+  const ControlTexts control_texts_;
   ScrapeWindow scrape_window_;
 };
 
