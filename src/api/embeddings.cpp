@@ -12,6 +12,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace fermata::api {
 namespace {
 
@@ -129,18 +131,19 @@ void check_lengths(const std::vector<std::vector<TokenId>>& texts,
     const Tokens length{static_cast<std::int64_t>(text.size())};
     vectors += embedder.pooling() == engine::Pooling::none ? length.value : 1;
     if (length <= limits.text) continue;
-    const std::string begin = "input (" + std::to_string(length.value) + " tokens) is ";
-    const std::string most = std::to_string(limits.text.value);
     if (limits.text > limits.together) {
       throw ApiError{.type = ErrorType::exceed_context,
-                     .message = begin + "larger than the max context size (" + most + " tokens)",
+                     .message = fmt::format(
+                         "input ({} tokens) is larger than the max context size ({} tokens)",
+                         length.value, limits.text.value),
                      .prompt_tokens = length,
                      .window = limits.text};
     }
-    throw bad_request(begin +
-                      "too large to process. increase the physical batch size (current batch "
-                      "size: " +
-                      most + ")");
+    throw bad_request(
+        fmt::format("input ({} tokens) is too large to process. increase the physical batch size "
+                    "(current batch "
+                    "size: {})",
+                    length.value, limits.text.value));
   }
   if (vectors * limits.width > values_max) {
     throw bad_request("input: its vectors have " + std::to_string(vectors * limits.width) +
