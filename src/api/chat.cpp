@@ -2,6 +2,7 @@
 
 #include "api/chat_request.h"
 #include "api/launch.h"
+#include "api/live_chats.h"
 #include "api/message_format.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -38,7 +39,8 @@ Json message_json(const Message& message) {
 
 class ChatFormat final : public MessageFormat {
  public:
-  ChatFormat(const Context& context, bool usage, std::shared_ptr<const engine::ReplyParser> parser)
+  ChatFormat(const Context& context, bool usage, std::shared_ptr<const engine::ReplyParser> parser,
+             EndThoughts end_thoughts)
       : MessageFormat(std::move(parser)),
         usage_(usage),
         base_{{"id", "chatcmpl-" + random_alphanumeric(32)},
@@ -49,17 +51,19 @@ class ChatFormat final : public MessageFormat {
     // Every token's chunk is the same but for its text and probabilities.
     const std::string rest = dump(base_);
     chunk_tail_ = ",\"finish_reason\":null}]," + rest.substr(1);
+    entry_ = context.live_chats->add(base_["id"], context.owner, std::move(end_thoughts));
   }
 
   void begin(std::size_t i, std::string& out) override {
     append_event(out, chunk(base_, i, {{"role", "assistant"}, {"content", ""}}, nullptr));
   }
-  void progress(std::size_t i, std::string_view progress, std::string& out) override {
+  void progress(std::size_t i, const ProgressEvent& progress, std::string& out) override {
     std::string event = chunk(base_, i, Json::object(), nullptr);
-    append_member(event, "prompt_progress", progress);
+    append_member(event, "prompt_progress", dump(progress_json(progress)));
     append_event(out, event);
   }
   void close(std::span<const Outcome> choices, std::string& out) override {
+    entry_.reset();
     if (usage_) {
       const FinalEvent final = total(choices);
       Json extra = base_;
@@ -99,6 +103,7 @@ class ChatFormat final : public MessageFormat {
   }
   std::string whole_message(std::span<const Outcome> choices,
                             std::span<const Message> messages) override {
+    entry_.reset();
     const FinalEvent final = total(choices);
     Json out = base_;
     out["object"] = "chat.completion";
@@ -156,6 +161,7 @@ class ChatFormat final : public MessageFormat {
   bool usage_;
   Json base_;
   std::string chunk_tail_;
+  std::unique_ptr<LiveChats::Entry> entry_;
 };
 
 }  // namespace
@@ -163,7 +169,8 @@ class ChatFormat final : public MessageFormat {
 std::unique_ptr<Exchange> chat_completion(const Json& body, const Context& context) {
   const bool usage = wants_usage(Fields(body));
   Chat chat = read_chat(body, context);
-  auto format = std::make_unique<ChatFormat>(context, usage, std::move(chat.parser));
+  auto format = std::make_unique<ChatFormat>(context, usage, std::move(chat.parser),
+                                             std::move(chat.end_thoughts));
   return launch(context, std::move(chat.request), chat.choices, std::move(format), chat.options);
 }
 
@@ -173,7 +180,7 @@ std::unique_ptr<Exchange> chat_input_tokens(const Json& body, const Context& con
 }
 
 std::unique_ptr<Exchange> apply_template(const Json& body, const Context& context) {
-  return ready_exchange(Head{}, dump({{"prompt", render_chat(Fields(body), context).prompt}}));
+  return ready_exchange(Head{}, dump({{"prompt", render_chat(Fields(body), context).text.text}}));
 }
 
 }  // namespace fermata::api

@@ -4,6 +4,7 @@
 #include "api/error.h"
 #include "api/launch.h"
 #include "api/response_format.h"
+#include "base/random.h"
 
 #include <algorithm>
 #include <array>
@@ -17,6 +18,7 @@ namespace {
 constexpr auto reasoning_formats =
     std::to_array<std::string_view>({"auto", "none", "deepseek", "deepseek-legacy"});
 constexpr std::int64_t int_max = std::numeric_limits<std::int32_t>::max();
+constexpr int mark_length = 24;
 
 // Fields that change nothing here, of the type that OpenAI gives them.
 void check_idle_fields(const Fields& fields) {
@@ -158,12 +160,21 @@ void set_constraints(SamplingParams&& from, SamplingParams& out) {
   out.reasoning_budget_message = std::move(from.reasoning_budget_message);
 }
 
+EndThoughts read_reasoning_control(const Fields& fields, SamplingParams& sampling) {
+  const bool wanted = fields.boolean("reasoning_control", false);
+  sampling.reasoning_control = wanted && !sampling.reasoning_start.empty();
+  return sampling.reasoning_control ? std::make_shared<std::atomic<bool>>(false) : nullptr;
+}
+
 }  // namespace
 
-engine::ChatPrompt render_chat(const Fields& fields, const Context& context) {
+RenderedChat render_chat(const Fields& fields, const Context& context) {
   check_idle_fields(fields);
   engine::ChatInput input;
-  const Json messages = read_messages(fields);
+  Json messages = read_messages(fields);
+  // Nobody guesses it, so that no message holds it.
+  const std::string mark = random_alphanumeric(mark_length);
+  context.control_texts->mark(messages, mark);
   const auto caps = context.vocabulary->chat_template_caps();
   const auto parallel = caps.find("supports_parallel_tool_calls");
   const Tools tools = read_tools(fields, parallel != caps.end() && parallel->second);
@@ -176,9 +187,12 @@ engine::ChatPrompt render_chat(const Fields& fields, const Context& context) {
   read_reasoning(fields, context, input);
   read_continuation(fields, context, messages, input);
   auto prompt = context.vocabulary->apply_template(input);
-  if (prompt) return std::move(prompt).value();
+  if (prompt) {
+    return {cut_at(prompt->prompt, mark), std::move(prompt->stop), std::move(prompt->constraints),
+            std::move(prompt->parser)};
+  }
   // The schema has the name of the field that it came by.
-  std::string message = prompt.error().message;
+  std::string message = cut_at(prompt.error().message, mark).text;
   constexpr std::string_view schema = "json_schema";
   if (message.starts_with(schema) && !fields.has(schema)) {
     message.replace(0, schema.size(), "response_format");
@@ -187,8 +201,8 @@ engine::ChatPrompt render_chat(const Fields& fields, const Context& context) {
 }
 
 std::int64_t count_chat_tokens(const Json& body, const Context& context) {
-  const engine::ChatPrompt prompt = render_chat(Fields(body), context);
-  return static_cast<std::int64_t>(context.vocabulary->tokenize(prompt.prompt, true, true).size());
+  const RenderedChat chat = render_chat(Fields(body), context);
+  return static_cast<std::int64_t>(tokenize(chat.text, *context.vocabulary).size());
 }
 
 Chat read_chat(const Json& body, const Context& context) {
@@ -197,17 +211,18 @@ Chat read_chat(const Json& body, const Context& context) {
   out.request = read_request(fields, context);
   refuse_unsupported(fields, {{"functions", Neutral::empty_list},
                               {"lora", Neutral::empty_list},
-                              {"reasoning_control", Neutral::off},
                               {"grammar_lazy", Neutral::off},
                               {"grammar_triggers", Neutral::empty_list},
                               {"preserved_tokens", Neutral::empty_list}});
   out.options = read_generation_options(fields, context);
   out.options.probabilities = read_chat_probabilities(fields, out.request.sampling);
   out.choices = read_choices(fields, context);
-  engine::ChatPrompt prompt = render_chat(fields, context);
-  out.request.prompt = context.vocabulary->tokenize(prompt.prompt, true, true);
+  RenderedChat prompt = render_chat(fields, context);
+  out.request.prompt = tokenize(prompt.text, *context.vocabulary);
   out.request.stop.insert(out.request.stop.end(), prompt.stop.begin(), prompt.stop.end());
   set_constraints(std::move(prompt.constraints), out.request.sampling);
+  out.end_thoughts = read_reasoning_control(fields, out.request.sampling);
+  out.request.end_thoughts = out.end_thoughts;
   out.parser = std::move(prompt.parser);
   return out;
 }

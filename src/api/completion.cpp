@@ -44,10 +44,10 @@ class NativeFormat final : public ReplyFormat {
       : context_(context), return_tokens_(return_tokens), fields_(std::move(fields)) {}
 
   void begin(std::size_t, std::string&) override {}
-  void progress(std::size_t i, std::string_view progress, std::string& out) override {
-    out += "data: {\"index\":" + std::to_string(i);
-    out += R"(,"content":"","tokens":[],"stop":false,"tokens_predicted":0})";
-    append_member(out, "prompt_progress", progress);
+  void progress(std::size_t i, const ProgressEvent& progress, std::string& out) override {
+    out += "data: {\"index\":" + std::to_string(i) + R"(,"content":"","tokens":[])";
+    append_place(out, progress.seat, 0, progress.total);
+    append_member(out, "prompt_progress", dump(progress_json(progress)));
     out += "\n\n";
   }
   void token(std::size_t i, const TokenEvent& event, const Shown& shown,
@@ -59,7 +59,8 @@ class NativeFormat final : public ReplyFormat {
     append_quoted(out, shown.text);
     out += ",\"tokens\":[";
     if (return_tokens_) out += std::to_string(raw(event.token));
-    out += "],\"stop\":false,\"tokens_predicted\":" + std::to_string(n) + '}';
+    out += ']';
+    append_place(out, event.seat, n, shown.prompt);
     if (!shown.timings.empty()) append_member(out, "timings", shown.timings);
     add_probabilities(out, shown.probabilities);
     out += "\n\n";
@@ -83,6 +84,13 @@ class NativeFormat final : public ReplyFormat {
   }
 
  private:
+  // The rest of a chunk, after its tokens.
+  static void append_place(std::string& out, Seat seat, std::int64_t predicted, Tokens prompt) {
+    out += ",\"stop\":false,\"id_slot\":" + std::to_string(seat.value);
+    out += ",\"tokens_predicted\":" + std::to_string(predicted);
+    out += ",\"tokens_evaluated\":" + std::to_string(prompt.value) + '}';
+  }
+
   static void add_probabilities(std::string& out, std::string_view probabilities) {
     if (!probabilities.empty()) append_member(out, "completion_probabilities", probabilities);
   }
@@ -144,9 +152,9 @@ class OpenAiCompletionFormat final : public ReplyFormat {
         created_(wall_clock_seconds()) {}
 
   void begin(std::size_t, std::string&) override {}
-  void progress(std::size_t i, std::string_view progress, std::string& out) override {
+  void progress(std::size_t i, const ProgressEvent& progress, std::string& out) override {
     std::string chunk = with_choices(base(), choice(i, {}, nullptr));
-    append_member(chunk, "prompt_progress", progress);
+    append_member(chunk, "prompt_progress", dump(progress_json(progress)));
     append_event(out, chunk);
   }
   void token(std::size_t i, const TokenEvent&, const Shown& shown, std::string& out) override {

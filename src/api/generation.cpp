@@ -45,7 +45,7 @@ class GenerationExchange final : public Exchange {
       if (choices_[i].done) continue;
       choices_[i].started.channel->take(taken_);
       if (taken_.progress && options_.stream) {
-        format_->progress(i, dump(progress_json(*taken_.progress)), piece.body);
+        format_->progress(i, *taken_.progress, piece.body);
       }
       take_events(i, piece.body);
       if (taken_.final) take_final(i, piece);
@@ -112,7 +112,8 @@ class GenerationExchange final : public Exchange {
     // They wait for the text: a character may take several tokens.
     const std::string shown = text.empty() ? std::string() : choice.probabilities.take();
     const std::string timings = event.timings ? dump(timings_json(*event.timings)) : std::string();
-    format_->token(i, event, {text, shown, timings}, out);
+    const Tokens prompt{static_cast<std::int64_t>(choice.started.request->prompt.size())};
+    format_->token(i, event, {text, shown, timings, prompt}, out);
   }
 
   void take_final(std::size_t i, Piece& piece) {

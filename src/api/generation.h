@@ -33,6 +33,7 @@ struct Shown {
   std::string_view text;           // Valid UTF-8; may be empty.
   std::string_view probabilities;  // A JSON array of tokens, see Probabilities; empty: none.
   std::string_view timings = {};   // A JSON object; empty: nobody asked.
+  Tokens prompt = {};              // The length of its prompt.
 };
 
 // How one API words a reply. Called on an I/O thread, one call at a time.
@@ -41,9 +42,9 @@ class ReplyFormat {
   virtual ~ReplyFormat() = default;
   // Stream: what comes before the first token of choice i, if anything.
   virtual void begin(std::size_t i, std::string& out) = 0;
-  // Stream: how far the prompt of choice i is, as a JSON object. A flavour without a place for it
-  // says nothing.
-  virtual void progress(std::size_t /*i*/, std::string_view /*progress*/, std::string& /*out*/) {}
+  // Stream: how far the prompt of choice i is. A flavour without a place for it says nothing.
+  virtual void progress(std::size_t /*i*/, const ProgressEvent& /*progress*/,
+                        std::string& /*out*/) {}
   // Stream: a token of choice i with what it released; without text there are no probabilities
   // either.
   virtual void token(std::size_t i, const TokenEvent& event, const Shown& shown,

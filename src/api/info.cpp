@@ -44,8 +44,16 @@ Json park_mode(const scheduler::ParkedStatus& parked) {
   return parked.is_swapped ? "swap" : "recompute";
 }
 
+// Where texts are shown (--slots-debug), to whom they belong.
+void add_texts(const Context& context, const Request& request, const std::string& text, Json& out) {
+  if (!context.settings->server.slots_debug || request.owner != context.owner) return;
+  out["prompt"] = context.vocabulary->detokenize(request.prompt);
+  out["generated"] = text;
+}
+
 // A request that waits out of the pool, as an entry behind the slots.
-Json parked_json(const scheduler::ParkedStatus& parked, const engine::EngineLimits& limits) {
+Json parked_json(const Context& context, const scheduler::ParkedStatus& parked,
+                 const engine::EngineLimits& limits) {
   Json out = {{"id", -1},
               {"id_task", parked.request->id.value},
               {"n_ctx", limits.window.value},
@@ -58,10 +66,12 @@ Json parked_json(const scheduler::ParkedStatus& parked, const engine::EngineLimi
                                            {"n_decoded", parked.predicted.value}}})}};
   out.update(parking_fields(true, parked.swaps, parked.recomputes, park_mode(parked)));
   out["is_held"] = parked.is_held;
+  add_texts(context, *parked.request, parked.text, out);
   return out;
 }
 
-Json slot_json(const scheduler::SeatStatus& seat, const engine::EngineLimits& limits) {
+Json slot_json(const Context& context, const scheduler::SeatStatus& seat,
+               const engine::EngineLimits& limits) {
   const bool busy = seat.is_processing;
   const std::int64_t decoded = busy ? seat.predicted.value : 0;
   Json params = Json::object();
@@ -86,6 +96,7 @@ Json slot_json(const scheduler::SeatStatus& seat, const engine::EngineLimits& li
     out["n_prompt_tokens_processed"] = seat.prompt_processed.value;
     out["n_prompt_tokens_cache"] = seat.prompt_cached.value;
     out["params"] = params;
+    add_texts(context, *seat.request, seat.text, out);
   }
   out["next_token"] = Json::array({next});
   return out;
@@ -123,6 +134,9 @@ void write_llama_names(Exposition& out, const scheduler::SchedulerStats& stats,
         "llamacpp:spec_decode_num_accepted_tokens_total"}) {
     out.counter(name, "Speculation; 0, nothing is drafted here yet.", 0);
   }
+  out.counter("llamacpp:spec_decode_num_accepted_tokens_per_pos_total",
+              "Accepted tokens by place in the draft; 0, nothing is drafted here yet.", 0,
+              {{"position", "0"}});
   const double steps = as_double(std::max<std::uint64_t>(stats.steps.value(), 1));
   out.gauge("llamacpp:n_busy_slots_per_decode", "Average number of busy slots in a step.",
             as_double(stats.busy_seats_in_steps.value()) / steps);
@@ -226,6 +240,10 @@ void write_own_names(Exposition& out, const scheduler::SchedulerStats& stats,
               as_double(stats.requests_failed.value()));
   out.counter("fermata_seats_evicted_total", "Idle conversations dropped to make room.",
               as_double(stats.seats_evicted.value()));
+  out.counter("fermata_embedded_tokens_total", "Tokens of texts that became vectors.",
+              as_double(stats.embedded_tokens.value()));
+  out.counter("fermata_context_shifts_total", "Full windows that lost tokens to go on.",
+              as_double(stats.context_shifts.value()));
   out.counter("fermata_steps_seconds_total", "Time in the engine's steps.",
               seconds(stats.steps_us.value()));
   out.counter("fermata_tick_seconds_total", "Time of the scheduler outside the engine's steps.",
@@ -338,10 +356,10 @@ std::unique_ptr<Exchange> slots(const Context& context, bool fail_on_no_slot) {
   }
   Json out = Json::array();
   for (const scheduler::SeatStatus& seat : status.seats) {
-    out.push_back(slot_json(seat, status.limits));
+    out.push_back(slot_json(context, seat, status.limits));
   }
   for (const scheduler::ParkedStatus& parked : status.parked) {
-    out.push_back(parked_json(parked, status.limits));
+    out.push_back(parked_json(context, parked, status.limits));
   }
   return json_answer(out);
 }

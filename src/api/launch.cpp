@@ -141,7 +141,7 @@ Request read_request(const Fields& fields, const Context& context) {
   const std::int64_t most_ms = fields.integer("t_max_predict_ms", -1, -1, int_max);
   if (most_ms > 0) out.predict_time_max = Micros(most_ms * 1000);
   out.n_indent = static_cast<std::int32_t>(fields.integer("n_indent", 0, 0, int_max));
-  out.n_keep = Tokens(fields.integer("n_keep", 0, -1, int_max));
+  out.n_keep = Tokens(fields.integer("n_keep", context.settings->batch.n_keep.value, -1, int_max));
   out.n_discard =
       Tokens(std::max<std::int64_t>(fields.integer("n_discard", 0, -int_max, int_max), 0));
   refuse_unsupported(fields, {{"n_cache_reuse", Neutral::zero}});

@@ -21,7 +21,7 @@ Tokens read_max_tokens(const Fields& fields, const Context& context);
 
 // More would be a limit that nobody named: choices of one prompt, and of all prompts of a request.
 inline constexpr std::size_t choices_max = 16;
-inline constexpr std::size_t replies_max = 128;
+inline constexpr std::size_t replies_max = 128;  // As PromptsField::most.
 
 // "n", or llama-server's "n_cmpl": how many choices. Throws ApiError.
 std::size_t read_choices(const Fields& fields, const Context& context);

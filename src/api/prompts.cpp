@@ -1,15 +1,11 @@
 #include "api/prompts.h"
 
-#include "api/launch.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 namespace fermata::api {
 namespace {
-
-constexpr std::string_view field = "prompt";
 
 TokenId read_token(const Json& value, const engine::Vocabulary& vocabulary, std::string_view name) {
   const auto token = value.get<std::int64_t>();
@@ -21,28 +17,29 @@ TokenId read_token(const Json& value, const engine::Vocabulary& vocabulary, std:
 }
 
 // llama-server's object for a prompt with media, of which this server knows the text.
-const Json& text_of(const Json& prompt) {
-  const Fields fields(prompt, "prompt.");
+const Json& text_of(const Json& prompt, const std::string& name) {
+  const Fields fields(prompt, name + '.');
   const Json* media = fields.find("multimodal_data");
   if (media != nullptr && !media->is_array()) {
-    throw bad_request("prompt.multimodal_data: must be a list");
+    throw bad_request(name + ".multimodal_data: must be a list");
   }
   if (media != nullptr && !media->empty()) {
     throw ApiError{.type = ErrorType::not_supported,
-                   .message = "prompt.multimodal_data: media are not supported yet"};
+                   .message = name + ".multimodal_data: media are not supported yet"};
   }
   const Json* text = fields.find("prompt_string");
   if (text == nullptr || !text->is_string()) {
-    throw bad_request("prompt.prompt_string: must be a text");
+    throw bad_request(name + ".prompt_string: must be a text");
   }
   return *text;
 }
 
-std::vector<TokenId> read_prompt(const Json& prompt, const engine::Vocabulary& vocabulary) {
-  const Json& value = prompt.is_object() ? text_of(prompt) : prompt;
-  std::vector<TokenId> out = read_tokens(value, vocabulary, {}, field);
+std::vector<TokenId> read_prompt(const Json& prompt, const engine::Vocabulary& vocabulary,
+                                 std::string_view name) {
+  const Json& value = prompt.is_object() ? text_of(prompt, std::string(name)) : prompt;
+  std::vector<TokenId> out = read_tokens(value, vocabulary, {}, name);
   if (out.empty() && vocabulary.special().bos) out.push_back(*vocabulary.special().bos);
-  if (out.empty()) throw bad_request("prompt: is empty");
+  if (out.empty()) throw bad_request(std::string(name) + ": is empty");
   return out;
 }
 
@@ -80,13 +77,14 @@ std::vector<TokenId> read_tokens(const Json& value, const engine::Vocabulary& vo
 }
 
 std::vector<std::vector<TokenId>> read_prompts(const Json& value,
-                                               const engine::Vocabulary& vocabulary) {
-  if (!is_list_of_prompts(value)) return {read_prompt(value, vocabulary)};
-  if (value.size() > replies_max) {
-    throw bad_request("prompt: more than " + std::to_string(replies_max) + " prompts");
+                                               const engine::Vocabulary& vocabulary,
+                                               const PromptsField& field) {
+  if (!is_list_of_prompts(value)) return {read_prompt(value, vocabulary, field.name)};
+  if (value.size() > field.most) {
+    throw bad_request(std::string(field.name) + ": more than " + std::to_string(field.most));
   }
   std::vector<std::vector<TokenId>> out;
-  for (const Json& prompt : value) out.push_back(read_prompt(prompt, vocabulary));
+  for (const Json& prompt : value) out.push_back(read_prompt(prompt, vocabulary, field.name));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include "base/types.h"
 #include "engine/vocabulary.h"
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -19,10 +20,16 @@ struct TokenizeOptions {
 std::vector<TokenId> read_tokens(const Json& value, const engine::Vocabulary& vocabulary,
                                  const TokenizeOptions& options, std::string_view name);
 
+struct PromptsField {
+  std::string_view name = "prompt";
+  std::size_t most = 128;  // Prompts.
+};
+
 // One prompt or a list of them; a list that holds a token id is one prompt. A prompt is what
 // read_tokens takes, or {"prompt_string": text}. An empty one becomes the model's
-// beginning-of-text token where it has one. Never empty. Throws ApiError, about "prompt".
+// beginning-of-text token where it has one. Never empty. Throws ApiError, about the field.
 std::vector<std::vector<TokenId>> read_prompts(const Json& value,
-                                               const engine::Vocabulary& vocabulary);
+                                               const engine::Vocabulary& vocabulary,
+                                               const PromptsField& field = {});
 
 }  // namespace fermata::api

@@ -4,11 +4,14 @@
 #include "api/anthropic.h"
 #include "api/chat.h"
 #include "api/completion.h"
+#include "api/control_texts.h"
 #include "api/conversation.h"
+#include "api/embeddings.h"
 #include "api/error.h"
 #include "api/fields.h"
 #include "api/infill.h"
 #include "api/info.h"
+#include "api/live_chats.h"
 #include "api/pages.h"
 #include "api/reconfigure.h"
 #include "api/responses.h"
@@ -36,6 +39,7 @@ enum class Action : std::uint8_t {
   native_completion,
   openai_completion,
   chat_completion,
+  chat_control,
   infill,
   chat_input_tokens,
   create_response,
@@ -44,6 +48,8 @@ enum class Action : std::uint8_t {
   count_message_tokens,
   change_geometry,
   last_change,
+  native_embeddings,
+  openai_embeddings,
   not_yet,  // llama-server has it, we do not yet: 501.
 };
 
@@ -76,7 +82,7 @@ constexpr auto routes = std::to_array<Route>({
     {Method::post, "/v1/chat/completions", Action::chat_completion},
     {Method::post, "/chat/completions/input_tokens", Action::chat_input_tokens},
     {Method::post, "/v1/chat/completions/input_tokens", Action::chat_input_tokens},
-    {Method::post, "/v1/chat/completions/control", Action::not_yet},
+    {Method::post, "/v1/chat/completions/control", Action::chat_control},
     {Method::post, "/responses", Action::create_response},
     {Method::post, "/v1/responses", Action::create_response},
     {Method::post, "/responses/input_tokens", Action::response_input_tokens},
@@ -84,9 +90,9 @@ constexpr auto routes = std::to_array<Route>({
     {Method::post, "/v1/messages", Action::create_message},
     {Method::post, "/v1/messages/count_tokens", Action::count_message_tokens},
     {Method::post, "/infill", Action::infill},
-    {Method::post, "/embedding", Action::not_yet},
-    {Method::post, "/embeddings", Action::not_yet},
-    {Method::post, "/v1/embeddings", Action::not_yet},
+    {Method::post, "/embedding", Action::native_embeddings},
+    {Method::post, "/embeddings", Action::native_embeddings},
+    {Method::post, "/v1/embeddings", Action::openai_embeddings},
     {Method::post, "/rerank", Action::not_yet},
     {Method::post, "/reranking", Action::not_yet},
     {Method::post, "/v1/rerank", Action::not_yet},
@@ -111,10 +117,15 @@ bool is_public(const Inquiry& inquiry) {
 
 class Routes final : public Service {
  public:
-  explicit Routes(const Context& context) : access_(context.settings->security.api_keys) {
+  explicit Routes(const Context& context)
+      : access_(context.settings->security.api_keys), control_texts_(*context.vocabulary) {
     contexts_.assign(std::max<std::size_t>(access_.owners().size(), 1), context);
     for (std::size_t i = 0; i < access_.owners().size(); ++i) {
       contexts_[i].owner = access_.owners()[i];
+    }
+    for (Context& each : contexts_) {
+      each.live_chats = &live_chats_;
+      each.control_texts = &control_texts_;
     }
   }
 
@@ -200,6 +211,8 @@ class Routes final : public Service {
         return native_completion(body, context);
       case Action::openai_completion:
         return openai_completion(body, context);
+      case Action::chat_control:
+        return chat_control(body, context);
       case Action::infill:
         return infill(body, context);
       case Action::chat_input_tokens:
@@ -212,6 +225,10 @@ class Routes final : public Service {
         return create_message(body, context);
       case Action::count_message_tokens:
         return count_message_tokens(body, context);
+      case Action::native_embeddings:
+        return native_embeddings(body, context);
+      case Action::openai_embeddings:
+        return openai_embeddings(body, context);
       default:
         return chat_completion(body, context);
     }
@@ -229,6 +246,8 @@ class Routes final : public Service {
 
   Access access_;
   std::vector<Context> contexts_;  // One for each key, one without any. Replies refer to them.
+  LiveChats live_chats_;
+  const ControlTexts control_texts_;
   ScrapeWindow scrape_window_;
 };
 

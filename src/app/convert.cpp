@@ -101,6 +101,8 @@ scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& setti
   out.cache_ram.reset();
   if (cache_mib >= 0) out.cache_ram = Bytes(cache_mib << 20);
   out.copies_idle = settings.server.cache_idle_slots;
+  out.context_shift = settings.context.context_shift;
+  out.shows_texts = settings.server.slots_debug;
   return out;
 }
 

@@ -37,8 +37,12 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
   out->workshop_->set_faults(static_cast<int>(settings.preempt.build_fault_percent));
   scheduler::SchedulerOptions options = scheduler_options_of(settings);
   options.workshop = out->workshop_.get();
+  if (options.context_shift && !(*engine)->capabilities().shift) {
+    log_warn("--context-shift: this model's memory cannot be shifted; full windows end replies");
+  }
   options.bytes_per_token =
       out->workshop_->bytes_per_token(geometry) + engine::state_bytes_per_cell;
+  if (auto built = out->build_embedder(options); !built) return Err(built.error());
   if (auto opened = out->open_store(geometry, options); !opened) return Err(opened.error());
   if (auto opened = out->open_slot_files(options); !opened) return Err(opened.error());
   out->scheduler_ =
@@ -48,6 +52,7 @@ Result<std::unique_ptr<Instance>, std::string> Instance::start(
   context.vocabulary = out->vocabulary_.get();
   context.model = &out->model_->info();
   context.scheduler = out->scheduler_.get();
+  context.embedder = out->embedder_.get();
   context.model_name = model_name_of(settings);
   context.build = build_info();
   context.started = wall_clock_seconds();
@@ -88,6 +93,19 @@ reconfigure::WorkshopOptions Instance::workshop_options() {
   out.available_memory = engine::llama::available_memory;
   out.wake = [this] { bell_.ring(); };
   return out;
+}
+
+Result<void, std::string> Instance::build_embedder(scheduler::SchedulerOptions& options) {
+  if (!settings_.embedding.enabled) return {};
+  auto built = model_->build_embedder(engine::pooling_from(settings_.embedding.pooling),
+                                      engine_options_of(settings_));
+  if (!built) return Err("--embeddings: " + built.error().message);
+  embedder_ = std::move(built).value();
+  options.embedder = embedder_.get();
+  const engine::EmbedderLimits& limits = embedder_->limits();
+  log_info("embeddings: {} values, pooling {}, texts of {} tokens at most", limits.width,
+           engine::name(embedder_->pooling()), limits.text.value);
+  return {};
 }
 
 Result<void, std::string> Instance::open_store(const Geometry& geometry,

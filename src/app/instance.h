@@ -57,6 +57,7 @@ class Instance {
 
   Instance() = default;
   reconfigure::WorkshopOptions workshop_options();
+  Result<void, std::string> build_embedder(scheduler::SchedulerOptions& options);
   Result<void, std::string> open_store(const Geometry& geometry,
                                        scheduler::SchedulerOptions& options);
   Result<void, std::string> open_slot_files(scheduler::SchedulerOptions& options);
@@ -66,6 +67,7 @@ class Instance {
   SteadyClock clock_;
   std::unique_ptr<engine::Model> model_;
   std::unique_ptr<engine::Vocabulary> vocabulary_;
+  std::unique_ptr<engine::Embedder> embedder_;  // With --embeddings.
   Bell bell_;
   std::unique_ptr<reconfigure::ModelWorkshop> workshop_;
   std::unique_ptr<store::Store> store_;

@@ -6,7 +6,6 @@
 #include "bench/workloads.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <thread>
 
@@ -44,7 +43,9 @@ Result<Figures, std::string> measure(int port, int n_parallel) {
   }
   Result<Json, std::string> receipt = Err(std::string("the change was not asked for"));
   std::thread operator_thread([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    // So that the stream is under way.
+    const auto beside = complete(port, {400, 401, 402}, 10);
+    if (!beside) return;
     receipt = post_json(port, "/reconfigure", {{"n_parallel", n_parallel}});
   });
   const auto stream = stream_completion(port, {{"prompt", {300, 7, 8}},

@@ -26,6 +26,7 @@ struct Timings {
 
 struct TokenEvent {
   TokenId token{-1};
+  Seat seat = {};  // Where it was computed.
   // The bytes that this token released: may be empty (held back for a stop word) or hold more than
   // its own. The texts of all events concatenate to the reply. Not always whole UTF-8 characters.
   std::string text;
@@ -38,13 +39,14 @@ struct TokenEvent {
 struct ProgressEvent {
   Tokens total, cached, processed;
   Micros elapsed;
+  Seat seat;
 };
 
 enum class FinishReason : std::uint8_t {
   eos,        // The model ended its reply.
   word,       // A stop word was met; FinalEvent::stop_word tells which.
   limit,      // max_tokens, predict_time_max or n_indent reached.
-  window,     // The window is full: ends like `limit`, with `truncated` set.
+  window,     // The window is full: ends like `limit`.
   cancelled,  // The client went away or asked for the end.
   failed,     // FinalEvent::failure tells why.
 };
@@ -91,10 +93,10 @@ enum class PrefixSource : std::uint8_t {
 struct FinalEvent {
   FinishReason reason = FinishReason::failed;
   FailureKind failure = FailureKind::none;
-  std::string text;       // What was held back for a stop word that never came. Often empty.
-  std::string stop_word;  // With FinishReason::word.
-  bool truncated = false;
-  bool is_cut = false;  // The text of its last tokens was left out: a stop word, or n_indent.
+  std::string text;        // What was held back for a stop word that never came. Often empty.
+  std::string stop_word;   // With FinishReason::word.
+  bool truncated = false;  // It ended with the window, or lost tokens to a shift of the context.
+  bool is_cut = false;     // The text of its last tokens was left out: a stop word, or n_indent.
   Timings timings;
   Parking parking;
   PrefixSource prefix_source = PrefixSource::none;

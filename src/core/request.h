@@ -5,7 +5,9 @@
 #include "core/sampling_params.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +30,7 @@ struct Request {
   // 0: no limit. Counted from the first token; the reply ends with the first line that ends later.
   Micros predict_time_max{0};
   std::int32_t n_indent = 0;    // Blanks that lines after the first must begin with.
-  Tokens n_keep{0};             // Of the prompt, when a context is shifted; -1: all of it.
+  Tokens n_keep{0};             // Of the prompt, when the context is shifted; -1: all of it.
   Tokens n_discard{0};          // Tokens that a shift drops; 0: half of the others.
   bool special = false;         // Control tokens are part of the text.
   bool wants_progress = false;  // Of the prompt.
@@ -37,6 +39,8 @@ struct Request {
   Owner owner{};
   std::string conversation;  // The page that keeps it, by name; empty: the client gave none.
   GroupId group{};           // Of requests with the same prompt, submitted in a row.
+  // Turns true when the client wants no more thoughts, on any thread. Null: it cannot say so.
+  std::shared_ptr<const std::atomic<bool>> end_thoughts;
 };
 
 }  // namespace fermata

@@ -85,6 +85,7 @@ struct SamplingParams {
   std::vector<std::string> reasoning_ends;
   std::int32_t reasoning_budget = -1;    // Tokens of thoughts; -1: no limit.
   std::string reasoning_budget_message;  // Comes before the end that is then forced.
+  bool reasoning_control = false;        // Sampler::end_thoughts() may be called.
 
   std::int32_t n_probs = 0;  // Log-probabilities to report for each token; 0: none.
   bool post_sampling_probs = false;

@@ -35,7 +35,7 @@ enum class SlotOutcome : std::uint8_t {
   full,           // No room on disk, or for more bytes in an hour.
   busy,           // Too much is under way.
   failed,         // The disk refused; the log says why.
-  no_seat,  // The geometry has changed meanwhile.
+  no_seat,        // The geometry has changed meanwhile.
   stopping,
 };
 

@@ -31,6 +31,9 @@ class AbsentEngine final : public Engine {
   EditOutcome share_prefix(Seat /*from*/, Seat /*to*/, Tokens /*n*/) override {
     return EditOutcome::unsupported;
   }
+  ShiftOutcome shift(Seat /*seat*/, Tokens /*keep*/, Tokens /*discard*/) override {
+    return ShiftOutcome::unsupported;
+  }
   void clear(Seat /*seat*/) override {}
   Bytes range_bytes(Tokens /*n*/) const override { return Bytes(0); }
   Result<void, MoveFault> export_range(Seat /*seat*/, Tokens /*begin*/, Tokens /*end*/,

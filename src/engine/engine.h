@@ -36,6 +36,7 @@ struct Capabilities {
   bool cancel_in_ubatch;   // A cancelled ubatch ends early; else it is finished first.
   bool cells_per_token;    // Every token takes a cell of the pool (not so for recurrent memory).
   bool one_sequence_per_ubatch;  // Groups are computed apart, each in ubatches of its own.
+  bool shift;                    // shift().
 };
 
 // What a cell takes in an exported range beside its K and V, at most: position, owner, its share of
@@ -79,6 +80,12 @@ enum class EditOutcome : std::uint8_t {
   unsupported,  // Not with this memory or layout, or not at this place. Nothing changed.
 };
 
+enum class ShiftOutcome : std::uint8_t {
+  done,
+  unsupported,  // Not with this memory. Nothing changed.
+  broken,       // As StepOutcome::broken.
+};
+
 enum class MoveFault : std::uint8_t {
   unsupported,  // This memory or layout cannot move that. Nothing changed.
   no_room,      // No cells for the import, or no memory for the export. Nothing changed.
@@ -114,6 +121,11 @@ class Engine {
   // REQUIRES: to is empty; to != from; 1 <= n <= position(from).
   [[nodiscard]] virtual EditOutcome share_prefix(Seat from, Seat to, Tokens n) = 0;
   virtual void clear(Seat seat) = 0;
+  // Drops the tokens [keep, keep + discard); those behind move down to their positions. Their cells
+  // are not what computing the tokens at the new places would give. May compute one row.
+  // REQUIRES: 0 <= keep, 1 <= discard, keep + discard < position(seat); no other seat holds the
+  // cells of the tokens from keep + discard on.
+  [[nodiscard]] virtual ShiftOutcome shift(Seat seat, Tokens keep, Tokens discard) = 0;
 
   // Bytes of an exported range of n >= 1 tokens; 0 where ranges do not move.
   virtual Bytes range_bytes(Tokens n) const = 0;

@@ -33,6 +33,9 @@ class FaultyEngine final : public Engine {
     return inner_->share_prefix(from, to, n);
   }
   void clear(Seat seat) override { inner_->clear(seat); }
+  ShiftOutcome shift(Seat seat, Tokens keep, Tokens discard) override {
+    return inner_->shift(seat, keep, discard);
+  }
   Bytes range_bytes(Tokens n) const override { return inner_->range_bytes(n); }
   Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
                                        ByteBuffer& into) override;

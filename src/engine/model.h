@@ -5,11 +5,13 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "core/geometry.h"
+#include "engine/embedder.h"
 #include "engine/engine.h"
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace fermata::engine {
@@ -63,6 +65,9 @@ class Model {
   // Any thread, also while other engines of this model step.
   virtual Result<std::unique_ptr<Engine>, BuildFault> build(const Geometry& geometry,
                                                             const EngineOptions& options) = 0;
+  // Pooling: none chosen is the model's own. Any thread. Destroyed before the model.
+  virtual Result<std::unique_ptr<Embedder>, BuildFault> build_embedder(
+      std::optional<Pooling> pooling, const EngineOptions& options) = 0;
   // KV bytes of one token over all layers that keep one cell a token. Thread-safe.
   virtual Bytes bytes_per_token(KvType k, KvType v) const = 0;
   // Of weights, KV types, position scheme and the library's state version. Reads the whole model

@@ -30,6 +30,9 @@ class Relay final : public Engine {
   EditOutcome share_prefix(Seat from, Seat to, Tokens n) override {
     return target_->share_prefix(from, to, n);
   }
+  ShiftOutcome shift(Seat seat, Tokens keep, Tokens discard) override {
+    return target_->shift(seat, keep, discard);
+  }
   void clear(Seat seat) override { target_->clear(seat); }
   Bytes range_bytes(Tokens n) const override { return target_->range_bytes(n); }
   Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,

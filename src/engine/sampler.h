@@ -18,6 +18,8 @@ class Sampler {
   virtual std::unique_ptr<Sampler> clone() const = 0;
   // The seed in use, drawn when nobody chose one.
   virtual std::uint32_t seed() const = 0;
+  // From the next token on the end of the thoughts is forced. False: there are none now.
+  virtual bool end_thoughts() = 0;
 };
 
 }  // namespace fermata::engine

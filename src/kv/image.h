@@ -10,12 +10,15 @@
 
 namespace fermata::kv {
 
+inline constexpr Tokens everything{std::int64_t{1} << 62};
+
 // Its tokens, and the exact bytes of their cells, from first to last, or none. Lives shorter than
 // its pool.
 struct Image {
   std::vector<TokenId> tokens;
   std::vector<Piece> pieces;
-  Tokens in_chunks{0};  // Leading tokens that were computed as whole chunks; see Pool.
+  Tokens in_chunks{0};            // Leading tokens that were computed as whole chunks; see Pool.
+  Tokens unshifted = everything;  // Leading tokens that stand where they were computed.
   Owner owner{};
 
   Bytes size() const;

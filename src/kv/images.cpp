@@ -68,7 +68,7 @@ void Pool::images(std::span<const Seat> seats, bool with_bytes, std::vector<Imag
 Image Pool::image(Seat seat, bool with_bytes, Tokens cut, const Image& like) {
   SeatState& state = at(seat);
   FERMATA_CHECK(state.use == SeatUse::busy, "an image of a seat that nobody has");
-  Image out{state.tokens, std::exchange(state.mirror, {}), state.in_chunks};
+  Image out{state.tokens, std::exchange(state.mirror, {}), state.in_chunks, state.unshifted};
   const Tokens end = ledger_.length(seat);
   Tokens begin = tokens_of(out.pieces), passed{0};
   if (!engine_.capabilities().move_ranges) cut = Tokens(0);
@@ -121,6 +121,7 @@ Tokens Pool::restore(Seat seat, Image image) {
   }
   appended(seat, std::span(image.tokens).subspan(state.tokens.size()));
   state.in_chunks = image.in_chunks;
+  state.unshifted = image.unshifted;
   if (ranges) {
     // A short last piece would leave ever more of them behind, unless others come back by it.
     const Piece& last = image.pieces.back();

@@ -45,6 +45,23 @@ Tokens Ledger::shared(Seat a, Seat b) const {
   return out;
 }
 
+Tokens Ledger::shared(Seat seat) const {
+  Tokens out{0};
+  for (const std::size_t s : sequences_[index(seat)].segments) {
+    if (segments_[s].owners.count() == 1) break;
+    out += segments_[s].length;
+  }
+  return out;
+}
+
+void Ledger::shift(Seat seat, Tokens keep, Tokens discard) {
+  const Tokens behind = length(seat) - keep - discard;
+  FERMATA_CHECK(keep >= Tokens(0) && discard >= Tokens(0) && behind >= Tokens(0), "no such shift");
+  FERMATA_CHECK(shared(seat) <= keep + discard, "shifting a neighbour's cells");
+  truncate(seat, keep);
+  append(seat, behind);
+}
+
 Tokens Ledger::used_by(const SeatSet& seats) const {
   Tokens out{0};
   for (const Segment& segment : segments_) {

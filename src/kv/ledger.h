@@ -43,6 +43,11 @@ class Ledger {
   // REQUIRES: to is empty, to != from, 1 <= n <= length(from).
   void share(Seat from, Seat to, Tokens n);
   void clear(Seat seat) { truncate(seat, Tokens(0)); }
+  // Tokens [keep, keep + discard) are gone. REQUIRES: they are there, and the cells behind them are
+  // this seat's alone.
+  void shift(Seat seat, Tokens keep, Tokens discard);
+  // Leading cells that somebody else owns, too.
+  Tokens shared(Seat seat) const;
 
  private:
   struct Segment {

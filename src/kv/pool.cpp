@@ -81,6 +81,7 @@ Tokens Pool::used_by_busy() const {
 Tokens Pool::unpromised() const { return engine_.limits().cells - ledger_.used() - outstanding(); }
 
 Tokens Pool::reusable(Seat seat, Tokens common) const {
+  common = std::min(common, at(seat).unshifted);
   if (chunk_ == Tokens(0)) return common;
   const Tokens whole = std::min(common - Tokens(common.value % chunk_.value), at(seat).in_chunks);
   // A window's cells do not lie as they would, once what came later is cut off.
@@ -120,6 +121,7 @@ void Pool::cut(Seat seat, Tokens keep) {
   ledger_.truncate(seat, keep);
   state.tokens.resize(static_cast<std::size_t>(keep.value));
   state.in_chunks = std::min(state.in_chunks, keep);
+  if (keep <= state.unshifted) state.unshifted = everything;
   while (tokens_of(state.mirror) > keep) state.mirror.pop_back();
   if (!engine_.capabilities().move_ranges) state.mirror.clear();  // Soon less than it holds.
   check_agreement(seat);
@@ -170,6 +172,11 @@ void Pool::release(Seat seat, bool keep, Micros now) {
   FERMATA_CHECK(state.use == SeatUse::busy, "releasing a seat that nobody has");
   state.use = SeatUse::idle;
   state.last_used = now;
+  if (const Tokens kept = state.unshifted; kept != everything) {
+    const auto done = engine_.truncate(seat, kept);
+    FERMATA_CHECK(done == engine::EditOutcome::done, "what can be shifted cannot be cut");
+    cut(seat, kept);
+  }
   state.is_kept = keeps_idle_ && ledger_.length(seat) >= cache_min_;
   align_mirror(state);
   if (!keep || state.tokens.empty()) {
@@ -196,6 +203,7 @@ void Pool::drop(Seat seat) {
   state.mirror.clear();
   state.in_chunks = Tokens(0);
   state.conversation.clear();
+  state.unshifted = everything;
   state.use = SeatUse::empty;
 }
 

@@ -75,6 +75,12 @@ class Pool {
   // The engine computed these rows of a busy seat.
   void appended(Seat seat, std::span<const TokenId> tokens);
 
+  // A busy seat loses its tokens [keep, keep + discard). What moved down serves nobody else: no
+  // prefix of others reaches into it, and it is not kept when the seat is released. Cells that
+  // others hold are copied first.
+  // REQUIRES: capabilities().shift; 0 <= keep, 1 <= discard, keep + discard < length.
+  [[nodiscard]] Shifted shift(Seat seat, Tokens keep, Tokens discard);
+
   // Tokens of a seat, from its first on, whose bytes are in the vault as well.
   Tokens mirrored(Seat seat) const;
   // Copies the next block of a busy seat. False: the copy failed or the budget is spent.
@@ -142,8 +148,9 @@ class Pool {
     SeatUse use = SeatUse::empty;
     std::vector<TokenId> tokens;
     Micros last_used;
-    Tokens promised;   // 0: no reservation.
-    Tokens in_chunks;  // Leading tokens that were computed as whole chunks.
+    Tokens promised;                // 0: no reservation.
+    Tokens in_chunks;               // Leading tokens that were computed as whole chunks.
+    Tokens unshifted = everything;  // Leading tokens that stand where they were computed.
     Owner owner{};
     std::string conversation;   // As Request::conversation.
     std::vector<Piece> mirror;  // Bytes of its cells, from the first on.
@@ -163,6 +170,7 @@ class Pool {
   void cut(Seat seat, Tokens keep);
   void drop(Seat seat);
   void shelve(Seat seat);
+  bool own_cells(Seat seat, Tokens begin);
   bool is_snapshot(Seat seat) const;
   void align_mirror(SeatState& state) const;
   void hold_mirror(SeatState& state, Hold hold) const;

@@ -24,6 +24,12 @@ struct PrefixMatch {
   Tokens shareable;  // Shared into another seat.
 };
 
+enum class Shifted : std::uint8_t {
+  done,
+  to_compute,  // The seat holds the tokens before the gap; the others are to be computed again.
+  broken,      // As engine::StepOutcome::broken.
+};
+
 struct PoolOptions {
   Budgets budgets;
   Tokens block = block_tokens;  // What a mirror grows by.

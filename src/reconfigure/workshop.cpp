@@ -64,7 +64,7 @@ std::optional<Built> ModelWorkshop::take() {
 
 Built ModelWorkshop::build(const Geometry& geometry) { return keep(make(geometry)); }
 
-void ModelWorkshop::free(engine::Engine& engine) { give_up(engine).reset(); }
+void ModelWorkshop::remove(engine::Engine& engine) { give_up(engine).reset(); }
 
 void ModelWorkshop::discard(engine::Engine& engine) {
   if (remover_.joinable()) remover_.join();

@@ -30,7 +30,7 @@ class Workshop {
   // Builds here and now.
   virtual Built build(const Geometry& geometry) = 0;
   // Frees an engine of its own: here and now, or on the side.
-  virtual void free(engine::Engine& engine) = 0;
+  virtual void remove(engine::Engine& engine) = 0;
   virtual void discard(engine::Engine& engine) = 0;
 
   virtual Cost cost(const Geometry& now, const Geometry& to) const = 0;
@@ -63,7 +63,7 @@ class ModelWorkshop final : public Workshop {
   void begin(const Geometry& geometry) override;
   std::optional<Built> take() override;
   Built build(const Geometry& geometry) override;
-  void free(engine::Engine& engine) override;
+  void remove(engine::Engine& engine) override;
   void discard(engine::Engine& engine) override;
   Cost cost(const Geometry& now, const Geometry& to) const override;
   Bytes bytes_per_token(const Geometry& geometry) const override;

@@ -10,12 +10,16 @@
 // While it moves nobody is admitted or resumed; all of `in place` happens between two steps.
 #pragma once
 
+#include "base/bounded_queue.h"
 #include "base/reply.h"
+#include "engine/absent.h"
 #include "reconfigure/change.h"
 #include "reconfigure/transfer.h"
 
+#include <atomic>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace fermata::scheduler {
 
@@ -38,6 +42,16 @@ struct Changing {
   engine::Engine* engine = nullptr;  // The new one, once it is there.
   std::optional<reconfigure::Transfer> transfer;
   std::int32_t slices = 0;
+};
+
+struct Changes {
+  BoundedQueue<ChangeCommand> queue{1};
+  std::atomic<bool> is_asked{false};  // From the command to its receipt.
+  std::unique_ptr<Changing> now;
+  std::int64_t version = 1;                    // Of the geometry.
+  std::optional<engine::AbsentEngine> absent;  // No context could be built: this one is there.
+  Micros next_try{0};                          // Then.
+  std::vector<ChangeCommand> drained;          // Reused.
 };
 
 }  // namespace fermata::scheduler

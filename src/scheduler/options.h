@@ -3,6 +3,7 @@
 
 #include "base/types.h"
 #include "core/geometry.h"
+#include "engine/embedder.h"
 #include "kv/archive.h"
 #include "kv/slot_files.h"
 #include "policy/policy.h"
@@ -39,6 +40,11 @@ struct SchedulerOptions {
   bool flash_attention = true;
   Bytes bytes_per_token{0};     // What a swapped token takes, at most.
   Tokens block = block_tokens;  // What mirrors grow by.
+  bool shows_texts = false;     // Replies are part of the status.
+  // A sequence whose window is full goes on without some of its tokens, where the engine can.
+  // REQUIRES: overcommit, not deterministic.
+  bool context_shift = false;
+  engine::Embedder* embedder = nullptr;  // Outlives the scheduler.
 };
 
 enum class SubmitOutcome : std::uint8_t {

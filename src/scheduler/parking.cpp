@@ -123,7 +123,7 @@ void Scheduler::publish_parked(Status& status) {
       status.parked.push_back({sequence->shared_request(), sequence->computed(),
                                sequence->predicted(), sequence->remaining(), parking.swaps,
                                parking.recomputes, swapped, sequence->is_held(), queued,
-                               sequence->has_new_line()});
+                               sequence->has_new_line(), sequence->text()});
     }
   }
   stats_.held.set(held);

@@ -29,6 +29,14 @@ engine::EngineLimits expected_limits(const Geometry& to, const engine::EngineLim
   return out;
 }
 
+// Copying takes half of a step's time between two steps.
+Micros slice(const SchedulerStats& stats, bool is_idle) {
+  const auto steps = static_cast<std::int64_t>(stats.steps.value());
+  if (is_idle || steps == 0) return slice_max;
+  const Micros step(static_cast<std::int64_t>(stats.steps_us.value()) / steps);
+  return std::clamp(step / 2, slice_min, slice_max);
+}
+
 bool stays(const std::vector<kv::Adopted>& staying, Seat seat) {
   return std::ranges::find(staying, seat, &kv::Adopted::from) != staying.end();
 }
@@ -37,81 +45,80 @@ bool stays(const std::vector<kv::Adopted>& staying, Seat seat) {
 
 SubmitOutcome Scheduler::reconfigure(ChangeCommand command) {
   FERMATA_CHECK(options_.workshop != nullptr, "nobody here builds engines");
-  if (is_changing_.exchange(true)) return SubmitOutcome::queue_full;
+  if (change_.is_asked.exchange(true)) return SubmitOutcome::queue_full;
   command.asked = clock_.now();
-  if (changes_.push(std::move(command)) == PushOutcome::pushed) {
+  if (change_.queue.push(std::move(command)) == PushOutcome::pushed) {
     inbox_.poke();
     return SubmitOutcome::accepted;
   }
-  is_changing_ = false;
+  change_.is_asked = false;
   return SubmitOutcome::stopping;
 }
 
 // Answers whether there was anything to do.
 bool Scheduler::change_geometry() {
-  if (!changing_) return begin_change();
+  if (!change_.now) return begin_change();
   if (stopping_now_.load(std::memory_order_acquire)) return false;
-  if (changing_->stage == ChangeStage::moving) {
-    const bool only_tails = changing_->transfer->advance(slice());
-    if (!only_tails && ++changing_->slices < slices_max) return true;
+  if (change_.now->stage == ChangeStage::moving) {
+    const bool only_tails = change_.now->transfer->advance(slice(stats_, running_.empty()));
+    if (!only_tails && ++change_.now->slices < slices_max) return true;
     if (has_outgrown()) return true;
     const Micros begun = clock_.now();
-    std::vector<kv::Adopted> adopted = changing_->transfer->finish();
-    changing_->receipt.moved = changing_->transfer->moved();
-    changing_->receipt.page_out = changing_->transfer->out_time();
-    changing_->receipt.page_in = changing_->transfer->in_time();
+    std::vector<kv::Adopted> adopted = change_.now->transfer->finish();
+    change_.now->receipt.moved = change_.now->transfer->moved();
+    change_.now->receipt.page_out = change_.now->transfer->out_time();
+    change_.now->receipt.page_in = change_.now->transfer->in_time();
     engine::Engine& old = engine_.target();
-    install(*changing_->engine, std::move(adopted));
+    install(*change_.now->engine, std::move(adopted));
     options_.workshop->discard(old);
-    changing_->receipt.pause = clock_.now() - begun;
+    change_.now->receipt.pause = clock_.now() - begun;
     end_change(Receipt::Outcome::done);
     return true;
   }
   auto built = options_.workshop->take();
   if (!built) return false;
-  changing_->receipt.build = clock_.now() - changing_->since;
+  change_.now->receipt.build = clock_.now() - change_.now->since;
   if (!*built) {
-    roll_back(built->error());
+    end_change(Receipt::Outcome::rolled_back, built->error());
     return true;
   }
-  changing_->engine = **built;
-  if (!has_outgrown()) start_moving();
+  change_.now->engine = **built;
+  if (has_outgrown()) return true;
+  change_.now->stage = ChangeStage::moving;
+  change_.now->since = clock_.now();
+  std::vector<Transfer::Item> items;
+  if (change_.now->plan.keeps_cells) items = choose_seats(change_.now->engine->limits());
+  change_.now->transfer.emplace(engine_.target(), *change_.now->engine, pool_, items, clock_,
+                                options_.block);
   return true;
 }
 
 // Whether somebody who came or grew since it was decided does not fit any more: then it is undone.
 bool Scheduler::has_outgrown() {
-  const Tokens window = changing_->engine->limits().window;
+  const Tokens window = change_.now->engine->limits().window;
   for (const reconfigure::Request& request : requests_under_way()) {
     if (request.least <= window) continue;
-    changing_->receipt.refusal.requests = {request.id};
-    options_.workshop->discard(*changing_->engine);
-    roll_back("request " + std::to_string(request.id.value) +
-              " came or grew meanwhile, and needs a window of " +
-              std::to_string(request.least.value) + " tokens");
+    change_.now->receipt.refusal.requests = {request.id};
+    options_.workshop->discard(*change_.now->engine);
+    end_change(Receipt::Outcome::rolled_back,
+               "request " + std::to_string(request.id.value) +
+                   " came or grew meanwhile, and needs a window of " +
+                   std::to_string(request.least.value) + " tokens");
     return true;
   }
   return false;
 }
 
-// Copying takes half of a step's time between two steps.
-Micros Scheduler::slice() const {
-  const auto steps = static_cast<std::int64_t>(stats_.steps.value());
-  if (running_.empty() || steps == 0) return slice_max;
-  const Micros step(static_cast<std::int64_t>(stats_.steps_us.value()) / steps);
-  return std::clamp(step / 2, slice_min, slice_max);
-}
-
 bool Scheduler::begin_change() {
-  changes_.drain(asked_);
-  if (asked_.empty()) return false;
-  changing_ = std::make_unique<Changing>();
-  changing_->command = std::move(asked_.front());
-  asked_.clear();
-  const reconfigure::Change& change = changing_->command.change;
-  Receipt& receipt = changing_->receipt;
-  changing_->since = clock_.now();
-  receipt.queue = changing_->since - changing_->command.asked;
+  change_.queue.drain(change_.drained);
+  if (change_.drained.empty()) return false;
+  change_.now = std::make_unique<Changing>();
+  change_.now->command = std::move(change_.drained.front());
+  change_.drained.clear();
+  const reconfigure::Change& change = change_.now->command.change;
+  Receipt& receipt = change_.now->receipt;
+  change_.now->since = clock_.now();
+  receipt.queue = change_.now->since - change_.now->command.asked;
   receipt.reason = change.reason;
   receipt.dry_run = change.dry_run;
   receipt.before = receipt.after = engine_.geometry();
@@ -139,8 +146,9 @@ bool Scheduler::begin_change() {
     end_change(Receipt::Outcome::refused);
     return true;
   }
-  if (absent_) decided->path = reconfigure::Path::in_place;  // There is nothing to build beside.
-  changing_->plan = *decided;
+  if (change_.absent)
+    decided->path = reconfigure::Path::in_place;  // There is nothing to build beside.
+  change_.now->plan = *decided;
   receipt.path = decided->path;
   receipt.after = decided->to;
   if (change.dry_run || decided->to == engine_.geometry()) {
@@ -245,15 +253,6 @@ std::vector<Transfer::Item> Scheduler::choose_seats(const engine::EngineLimits& 
   return items;
 }
 
-void Scheduler::start_moving() {
-  changing_->stage = ChangeStage::moving;
-  changing_->since = clock_.now();
-  std::vector<Transfer::Item> items;
-  if (changing_->plan.keeps_cells) items = choose_seats(changing_->engine->limits());
-  changing_->transfer.emplace(engine_.target(), *changing_->engine, pool_, items, clock_,
-                              options_.block);
-}
-
 reconfigure::SequenceFate Scheduler::fate_of(Seat seat) const {
   const Sequence* const sequence = find_running(seat);
   const Tokens tokens = pool_.ledger().length(seat);
@@ -266,14 +265,14 @@ reconfigure::SequenceFate Scheduler::fate_of(Seat seat) const {
 // Who does not stay leaves the pool: running ones are parked, idle ones go to the shelf and the
 // store.
 void Scheduler::leave_seats(const std::vector<kv::Adopted>& staying) {
-  const bool exact = changing_->plan.keeps_cells;
+  const bool exact = change_.now->plan.keeps_cells;
   policy::Plan parks;
   for (std::size_t i = 0; i < running_.size(); ++i) {
     if (stays(staying, running_[i]->seat())) continue;
     reconfigure::SequenceFate fate = fate_of(running_[i]->seat());
     fate.fate = exact ? Fate::parked : Fate::recompute;
     fate.reason = exact ? Reason::no_seat : Reason::kv_type_changed;
-    changing_->receipt.fates.push_back(fate);
+    change_.now->receipt.fates.push_back(fate);
     parks.park.push_back({.running = i,
                           .mode = exact ? policy::ParkMode::swap : policy::ParkMode::recompute,
                           .reason = policy::ParkReason::reconfigure});
@@ -294,7 +293,7 @@ void Scheduler::leave_seats(const std::vector<kv::Adopted>& staying) {
     const bool is_kept = is_stored || (exact && pool_.shelf().stats().stored > before);
     fate.fate = is_kept ? Fate::kept_in_store : Fate::dropped;
     fate.reason = !exact ? Reason::kv_type_changed : is_kept ? Reason::no_seat : Reason::budget;
-    changing_->receipt.fates.push_back(fate);
+    change_.now->receipt.fates.push_back(fate);
   }
 }
 
@@ -320,12 +319,12 @@ void Scheduler::install(engine::Engine& next, std::vector<kv::Adopted> adopted) 
   for (const kv::Adopted& seat : adopted) {
     reconfigure::SequenceFate fate = fate_of(seat.from);
     fate.fate = fate.id ? Fate::kept_running : Fate::restored;
-    changing_->receipt.fates.push_back(fate);
+    change_.now->receipt.fates.push_back(fate);
   }
   const bool is_same_kind = reconfigure::are_alike(engine_.geometry(), next.geometry());
   engine_.point_to(next);
   pool_.adopt(adopted);
-  absent_.reset();
+  change_.absent.reset();
   renumber(adopted);
   if (!is_same_kind) fit_to(next);
   board_.update([&](Status& status) {
@@ -376,11 +375,11 @@ void Scheduler::fit_to(const engine::Engine& next) {
 
 void Scheduler::change_in_place() {
   const Micros begun = clock_.now();
-  Receipt& receipt = changing_->receipt;
+  Receipt& receipt = change_.now->receipt;
   const Geometry before = engine_.geometry();
   std::vector<Transfer::Item> items;
-  if (changing_->plan.keeps_cells) {
-    items = choose_seats(expected_limits(changing_->plan.to, engine_.limits()));
+  if (change_.now->plan.keeps_cells) {
+    items = choose_seats(expected_limits(change_.now->plan.to, engine_.limits()));
   }
   std::vector<kv::Adopted> staying;
   std::vector<Transfer::Item> as_before;
@@ -393,15 +392,15 @@ void Scheduler::change_in_place() {
   receipt.moved = crate.bytes();
   const Micros packed = clock_.now();
   receipt.page_out = packed - begun;
-  if (!absent_) {
+  if (!change_.absent) {
     engine::Engine& old = engine_.target();
-    absent_.emplace(old);
-    engine_.point_to(*absent_);
-    options_.workshop->free(old);
+    change_.absent.emplace(old);
+    engine_.point_to(*change_.absent);
+    options_.workshop->remove(old);
   }
   const Micros freed = clock_.now();
   receipt.free = freed - packed;
-  auto built = options_.workshop->build(changing_->plan.to);
+  auto built = options_.workshop->build(change_.now->plan.to);
   std::string failure;
   if (!built) {
     failure = built.error();
@@ -413,7 +412,7 @@ void Scheduler::change_in_place() {
     install(**built, crate.unpack(**built, failure.empty() ? items : as_before));
   } else {
     leave_seats({});
-    next_try_ = clock_.now() + try_again_after;
+    change_.next_try = clock_.now() + try_again_after;
     log_error("no context could be built, the old one neither: {}; it is tried again", failure);
   }
   receipt.page_in = clock_.now() - there;
@@ -421,42 +420,38 @@ void Scheduler::change_in_place() {
   if (failure.empty()) {
     end_change(Receipt::Outcome::done);
   } else {
-    roll_back(std::move(failure));
+    end_change(Receipt::Outcome::rolled_back, std::move(failure));
   }
 }
 
 // Requests wait meanwhile. Answers whether the engine is there again.
 bool Scheduler::come_back() {
-  if (clock_.now() < next_try_ || changing_) return false;
-  next_try_ = clock_.now() + try_again_after;
-  auto built = options_.workshop->build(absent_->geometry());
+  if (clock_.now() < change_.next_try || change_.now) return false;
+  change_.next_try = clock_.now() + try_again_after;
+  auto built = options_.workshop->build(change_.absent->geometry());
   if (!built) return false;
   engine_.point_to(**built);
-  absent_.reset();
+  change_.absent.reset();
   pool_.adopt({});
   log_info("the context could be built again");
   return true;
 }
 
-void Scheduler::roll_back(std::string failure) {
-  changing_->receipt.failure = std::move(failure);
-  changing_->receipt.after = engine_.geometry();
-  end_change(Receipt::Outcome::rolled_back);
-}
-
-void Scheduler::end_change(Receipt::Outcome outcome) {
-  const std::unique_ptr<Changing> done = std::move(changing_);
+void Scheduler::end_change(Receipt::Outcome outcome, std::string failure) {
+  const std::unique_ptr<Changing> done = std::move(change_.now);
   Receipt& receipt = done->receipt;
   receipt.outcome = outcome;
+  receipt.failure = std::move(failure);
+  if (outcome == Receipt::Outcome::rolled_back) receipt.after = engine_.geometry();
   const bool has_changed =
       outcome == Receipt::Outcome::done && !receipt.dry_run && !(receipt.before == receipt.after);
   if (has_changed) {
-    ++version_;
+    ++change_.version;
     receipt.after = engine_.geometry();
     stats_.changes.add();
     stats_.change_pause.observe(receipt.pause);
     log_info("geometry {}: {} tokens, {} slots, {}; it took {} ms, of which steps paused {:.1f}",
-             version_, engine_.limits().cells.value, engine_.limits().seats,
+             change_.version, engine_.limits().cells.value, engine_.limits().seats,
              reconfigure::name(receipt.path), (clock_.now() - done->command.asked).value / 1000,
              static_cast<double>(receipt.pause.value) / 1000.0);
   } else if (outcome != Receipt::Outcome::done) {
@@ -464,29 +459,28 @@ void Scheduler::end_change(Receipt::Outcome outcome) {
     log_warn("the geometry stays: {}",
              receipt.failure.empty() ? receipt.refusal.message : receipt.failure);
   }
-  receipt.version = version_;
+  receipt.version = change_.version;
   receipt.total = clock_.now() - done->command.asked;
   board_.update([&](Status& status) {
-    status.version = version_;
+    status.version = change_.version;
     if (!receipt.dry_run) status.last_change = receipt;
   });
   publish();
-  is_changing_ = false;  // Whoever has its receipt may ask for the next one.
+  change_.is_asked = false;  // Whoever has its receipt may ask for the next one.
   done->command.reply->give(std::move(receipt));
 }
 
 // The engine that is still being built stays the workshop's.
 void Scheduler::refuse_change() {
-  changes_.close();
-  if (!changing_) {
-    changes_.drain(asked_);
-    if (asked_.empty()) return;
-    changing_ = std::make_unique<Changing>();
-    changing_->command = std::move(asked_.front());
-    asked_.clear();
+  change_.queue.close();
+  if (!change_.now) {
+    change_.queue.drain(change_.drained);
+    if (change_.drained.empty()) return;
+    change_.now = std::make_unique<Changing>();
+    change_.now->command = std::move(change_.drained.front());
+    change_.drained.clear();
   }
-  changing_->receipt.failure = "the server shuts down";
-  end_change(Receipt::Outcome::stopping);
+  end_change(Receipt::Outcome::stopping, "the server shuts down");
 }
 
 }  // namespace fermata::scheduler

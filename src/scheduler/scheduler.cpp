@@ -9,8 +9,6 @@
 namespace fermata::scheduler {
 namespace {
 
-// An engine that has no room though the ledger says so, this often in a row, is broken.
-constexpr std::int32_t no_room_in_a_row_max = 16;
 constexpr Micros look_again_after{100'000};
 
 }  // namespace
@@ -22,10 +20,11 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       clock_(clock),
       options_(options),
       chunk_(options.deterministic ? engine.limits().ubatch : Tokens(0)),
+      shifts_(options.context_shift && engine.capabilities().shift),
       inbox_(options.waiting_max + 1),
       commands_(options.holds_max),
-      changes_(1),
       questions_(options.questions_max),
+      embeddings_(options.embedder, options.waiting_max, waiting_count_),
       pool_(engine_, {.budgets = {.preempt = options.preempt_ram, .cache = options.cache_ram},
                       .block = options.block,
                       .chunk = chunk_,
@@ -43,6 +42,8 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
   FERMATA_CHECK(!options.deterministic || (engine.geometry().layout == Layout::split &&
                                            engine.capabilities().one_sequence_per_ubatch),
                 "an engine that computes sequences together cannot be deterministic");
+  FERMATA_CHECK(!options.context_shift || (options.overcommit && !options.deterministic),
+                "shifts take cells that were promised, and cannot be computed again");
   board_.update([&](Status& status) {
     status.geometry = engine_.geometry();
     status.limits = engine_.limits();
@@ -91,9 +92,25 @@ SubmitOutcome Scheduler::submit(std::vector<Submission>& submissions) {
   return SubmitOutcome::stopping;
 }
 
+SubmitOutcome Scheduler::embed(EmbedJob& job) {
+  switch (embeddings_.push(job)) {
+    case PushOutcome::pushed:
+      stats_.requests_accepted.add();
+      inbox_.poke();
+      return SubmitOutcome::accepted;
+    case PushOutcome::full:
+      stats_.requests_refused_full.add();
+      return SubmitOutcome::queue_full;
+    case PushOutcome::closed:
+      break;
+  }
+  return SubmitOutcome::stopping;
+}
+
 void Scheduler::stop_gracefully() {
   stop_holding();
   stopping_.store(true, std::memory_order_release);
+  embeddings_.close();
   inbox_.close();
 }
 
@@ -116,7 +133,9 @@ void Scheduler::drain_inbox() {
   inbox_.drain(drained_);
   for (std::vector<Submission>& submissions : drained_) {
     for (Submission& submission : submissions) {
-      enqueue(std::make_unique<Sequence>(std::move(submission), options_.deterministic));
+      enqueue(std::make_unique<Sequence>(
+          std::move(submission),
+          SequenceOptions{options_.deterministic, options_.shows_texts, shifts_}));
     }
   }
   drained_.clear();
@@ -409,113 +428,12 @@ void Scheduler::show(const Sequence& sequence, Status& status) const {
   seat.swaps = sequence.parking().swaps;
   seat.recomputes = sequence.parking().recomputes;
   seat.has_new_line = sequence.has_new_line();
+  if (options_.shows_texts) seat.text = sequence.text();
 }
 
 void Scheduler::remove_finished() {
   std::erase(running_, nullptr);
   std::erase(parked_, nullptr);
-}
-
-bool Scheduler::step(const policy::Plan& plan) {
-  if (plan.run.empty()) {
-    no_room_in_a_row_ = 0;  // Who found none has left; nobody else must wait for its next step.
-    remove_finished();
-    return false;
-  }
-  groups_.clear();
-  for (const policy::Run& run : plan.run) groups_.push_back(running_[run.running]->rows(run.rows));
-  results_.resize(groups_.size());
-  const Micros began = clock_.now();
-  const engine::StepOutcome outcome = engine_.step(groups_, results_);
-  account_step(outcome, plan, clock_.now() - began);
-  switch (outcome) {
-    case engine::StepOutcome::done:
-    case engine::StepOutcome::interrupted:
-      no_room_in_a_row_ = 0;
-      take_results(plan);
-      break;
-    case engine::StepOutcome::no_room:
-      handle_no_room();
-      break;
-    case engine::StepOutcome::broken:
-      handle_broken();
-      break;
-  }
-  remove_finished();
-  return true;
-}
-
-void Scheduler::account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took) {
-  stats_.steps.add();
-  stats_.steps_us.add(static_cast<std::uint64_t>(took.value));
-  stats_.busy_seats_in_steps.add(plan.run.size());
-  if (outcome != engine::StepOutcome::done) return;  // Says nothing about what rows cost.
-  Tokens decode_rows{0}, prefill_rows{0};
-  for (const policy::Run& run : plan.run) {
-    const Sequence& sequence = *running_[run.running];
-    const bool is_single = goes_row_by_row(sequence);
-    (is_single ? decode_rows : prefill_rows) += run.rows;
-    if (sequence.replaying()) continue;
-    (is_single ? stats_.predicted_us : stats_.prompt_us)
-        .add(static_cast<std::uint64_t>(took.value));
-  }
-  pace_.observe(static_cast<std::int32_t>(decode_rows.value), prefill_rows, took);
-  copy_pace_.stepped(took);
-}
-
-void Scheduler::take_results(const policy::Plan& plan) {
-  const Micros now = clock_.now();
-  const Tokens window = engine_.limits().window;
-  for (std::size_t i = 0; i < plan.run.size(); ++i) {
-    Sequence& sequence = *running_[plan.run[i].running];
-    engine::GroupResult& result = results_[i];
-    const bool prefill = sequence.phase() == policy::Phase::prefill;
-    const auto computed = static_cast<std::size_t>(result.computed.value);
-    pool_.appended(sequence.seat(), groups_[i].tokens.first(computed));
-    const Tokens fresh = sequence.advanced(result.computed, now);
-    stats_.recomputed_tokens.add(static_cast<std::uint64_t>((result.computed - fresh).value));
-    if (prefill) stats_.prompt_tokens.add(static_cast<std::uint64_t>(fresh.value));
-    const Tokens cells = pool_.ledger().length(sequence.seat());
-    if (cells.value > stats_.tokens_max.value()) stats_.tokens_max.set(cells.value);
-
-    const bool in_prompt = prefill && sequence.predicted() == Tokens(0) && fresh > Tokens(0);
-    if (in_prompt && sequence.request().wants_progress) sequence.tell_progress(now);
-    std::optional<FinishReason> reason;
-    FailureKind failure = FailureKind::none;
-    if (result.sampler_failed) {
-      reason = FinishReason::failed;
-      failure = FailureKind::sampler_failed;
-    } else if (result.sampled) {
-      stats_.predicted_tokens.add();
-      reason = sequence.accept(std::move(*result.sampled), vocabulary_, cells, window, now);
-    } else if (prefill && sequence.rows_left() == Tokens(0)) {
-      if (sequence.remaining() == Tokens(0)) reason = FinishReason::limit;
-    }
-    if (!reason) continue;
-    finish(sequence, *reason, failure);
-    running_[plan.run[i].running].reset();
-  }
-}
-
-// The plan had counted on cells that are not there: the next one makes more room.
-void Scheduler::handle_no_room() {
-  stats_.no_room_steps.add();
-  if (++no_room_in_a_row_ < no_room_in_a_row_max) return;
-  log_error("the engine has had no room {} times in a row; it is started over",
-            no_room_in_a_row_max);
-  handle_broken();
-}
-
-void Scheduler::handle_broken() {
-  stats_.broken_steps.add();
-  remove_finished();
-  log_error("the library failed in a step; {} running requests end", running_.size());
-  pool_.drop_everything();
-  for (auto& sequence : running_) {
-    finish(*sequence, FinishReason::failed, FailureKind::engine_broken);
-  }
-  running_.clear();
-  no_room_in_a_row_ = 0;
 }
 
 void Scheduler::publish() {
@@ -533,9 +451,9 @@ void Scheduler::publish() {
     publish_cache();
     status.n_processing = static_cast<std::int64_t>(running_.size());
     status.n_waiting = waiting_count_.load(std::memory_order_relaxed);
-    status.is_changing = changing_ != nullptr;
-    status.change_stage = !changing_ ? "none" : is_moving() ? "moving" : "building";
-    status.is_absent = absent_.has_value();
+    status.is_changing = change_.now != nullptr;
+    status.change_stage = !change_.now ? "none" : is_moving() ? "moving" : "building";
+    status.is_absent = change_.absent.has_value();
     status.cells_used = pool_.ledger().used();
   });
 }
@@ -547,6 +465,7 @@ bool Scheduler::tick() {
   if (stopping_now_.load(std::memory_order_acquire)) {
     end_all(FinishReason::failed, FailureKind::stopping);
     refuse_change();
+    embeddings_.end_all();
   }
   drop_abandoned();
   take_commands();
@@ -554,7 +473,8 @@ bool Scheduler::tick() {
   bool worked = save_idle(kv::SaveAt::turn_end);
   worked |= change_geometry();
   worked |= take_questions();
-  if (absent_) {
+  worked |= embeddings_.work(stats_);
+  if (change_.absent) {
     worked |= come_back();
   } else if (!waiting_.empty() || !running_.empty() || !parked_.empty() || anything_to_copy()) {
     const policy::View view = build_view();
@@ -583,7 +503,8 @@ void Scheduler::run() {
   while (true) {
     if (tick()) continue;
     const bool done = waiting_.empty() && running_.empty() && parked_.empty();
-    if (done && stopping_.load(std::memory_order_acquire) && inbox_.size() == 0) {
+    const bool is_last = inbox_.size() == 0 && !embeddings_.is_waited_for();
+    if (done && stopping_.load(std::memory_order_acquire) && is_last) {
       refuse_change();
       (void)save_idle(kv::SaveAt::shutdown);
       refuse_questions();

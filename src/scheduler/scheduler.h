@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "core/pages.h"
 #include "core/slots.h"
-#include "engine/absent.h"
 #include "engine/relay.h"
 #include "engine/vocabulary.h"
 #include "kv/page_desk.h"
@@ -14,8 +13,8 @@
 #include "kv/slot_desk.h"
 #include "policy/pace.h"
 #include "policy/policy.h"
-#include "reconfigure/workshop.h"
 #include "scheduler/changing.h"
+#include "scheduler/embeddings.h"
 #include "scheduler/hold.h"
 #include "scheduler/options.h"
 #include "scheduler/sequence.h"
@@ -36,7 +35,6 @@ class Scheduler {
   ~Scheduler();
 
   // --- Any thread ---
-
   std::shared_ptr<EventChannel> open_channel();
   // All of one client request, or none. They are moved from only when accepted, and
   // Submission::submitted is set here. REQUIRES: at least one; all have the same priority; those of
@@ -46,9 +44,8 @@ class Scheduler {
   // exactly one receipt comes.
   [[nodiscard]] SubmitOutcome hold(HoldCommand command);
   // Changes the geometry, while requests run; exactly one receipt comes, if accepted. queue_full:
-  // another change is under way. REQUIRES: there is a workshop.
+  // another change is under way. One that is refused before is counted. REQUIRES: a workshop.
   [[nodiscard]] SubmitOutcome reconfigure(ChangeCommand command);
-  // One that was refused before it came here.
   void count_failed_change() { stats_.changes_failed.add(); }
   // Asks something of saved conversations: exactly one answer comes, if accepted.
   // REQUIRES: keeps_pages().
@@ -56,6 +53,8 @@ class Scheduler {
   // The same for the conversation of a slot. REQUIRES: keeps_pages() or, for files, there are some.
   [[nodiscard]] SubmitOutcome ask(SlotCommand command);
   bool keeps_pages() const { return archive_.is_on(); }
+  // REQUIRES: options.embedder. The job is moved from only when accepted.
+  [[nodiscard]] SubmitOutcome embed(EmbedJob& job);
   const StatusBoard& status() const { return board_; }
   const SchedulerStats& stats() const { return stats_; }
   // Who is held ends as `stopping`, since nobody will let it back; commands are refused.
@@ -71,7 +70,6 @@ class Scheduler {
   void poke() { inbox_.poke(); }
 
   // --- The scheduler thread ---
-
   // One tick. False when there was nothing to do and nothing is left to do but wait for the inbox.
   bool tick();
   // Ticks until stopped, sleeping while there is nothing to do.
@@ -90,7 +88,6 @@ class Scheduler {
   Sequence* find(RequestId id) const;
   bool change_geometry();
   bool begin_change();
-  void start_moving();
   void change_in_place();
   bool has_outgrown();
   std::vector<reconfigure::Request> requests_under_way() const;
@@ -103,11 +100,9 @@ class Scheduler {
   void renumber(const std::vector<kv::Adopted>& adopted);
   void fit_to(const engine::Engine& next);
   bool come_back();
-  void roll_back(std::string failure);
-  void end_change(reconfigure::Receipt::Outcome outcome);
+  void end_change(reconfigure::Receipt::Outcome outcome, std::string failure = {});
   void refuse_change();
-  bool is_moving() const { return changing_ && changing_->stage == ChangeStage::moving; }
-  Micros slice() const;
+  bool is_moving() const { return change_.now && change_.now->stage == ChangeStage::moving; }
   void write_receipts();
   void hand_out_receipts();
   void end_held();
@@ -141,6 +136,7 @@ class Scheduler {
   bool step(const policy::Plan& plan);
   void account_step(engine::StepOutcome outcome, const policy::Plan& plan, Micros took);
   void take_results(const policy::Plan& plan);
+  bool shift(Sequence& sequence);
   void finish(Sequence& sequence, FinishReason reason, FailureKind failure);
   void handle_no_room();
   void handle_broken();
@@ -153,17 +149,17 @@ class Scheduler {
   bool goes_row_by_row(const Sequence& sequence) const;
 
   engine::Relay engine_;
-  std::optional<engine::AbsentEngine> absent_;  // No engine could be built: this one is there.
+  Changes change_;
   const engine::Vocabulary& vocabulary_;
   const Clock& clock_;
   const SchedulerOptions options_;
   const Tokens chunk_;  // See policy::View.
+  const bool shifts_;   // Contexts, when they are full.
   BoundedQueue<std::vector<Submission>> inbox_;
   BoundedQueue<HoldCommand> commands_;
-  BoundedQueue<ChangeCommand> changes_;
-  std::atomic<bool> is_changing_{false};  // From reconfigure() to its receipt.
   BoundedQueue<Question> questions_;
   std::atomic<std::int64_t> waiting_count_{0};
+  Embeddings embeddings_;
   std::atomic<bool> stopping_{false}, stopping_now_{false}, stopping_holds_{false};
   StatusBoard board_;
   SchedulerStats stats_;
@@ -182,11 +178,7 @@ class Scheduler {
   std::vector<bool> unsaved_;                                 // By seat: it is idle and not stored.
   std::vector<kv::Arrival> arrivals_;                         // Reused.
   std::int32_t no_room_in_a_row_ = 0;
-  std::unique_ptr<Changing> changing_;
-  std::int64_t version_ = 1;          // Of the geometry.
-  Bytes bytes_per_token_{0};          // See SchedulerOptions.
-  Micros next_try_{0};                // While the engine is absent.
-  std::vector<ChangeCommand> asked_;  // Reused.
+  Bytes bytes_per_token_{0};  // See SchedulerOptions.
 
   // Reused every tick, so that the step path does not allocate.
   std::vector<std::vector<Submission>> drained_;

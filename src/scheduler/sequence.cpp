@@ -5,15 +5,23 @@
 #include <utility>
 
 namespace fermata::scheduler {
+namespace {
 
-Sequence::Sequence(Submission submission, bool same_shapes)
+// Without a window that ends it, a reply has this one limit more.
+constexpr Tokens shifted_reply_max{1 << 20};
+
+}  // namespace
+
+Sequence::Sequence(Submission submission, const SequenceOptions& options)
     : submission_(std::move(submission)),
       scanner_(submission_.request->stop),
-      indent_(static_cast<std::size_t>(submission_.request->n_indent)) {
+      indent_(static_cast<std::size_t>(submission_.request->n_indent)),
+      keeps_text_(options.keeps_text),
+      shifts_(options.shifts) {
   FERMATA_CHECK(!request().prompt.empty(), "a request without a prompt");
   FERMATA_CHECK((submission_.sampler == nullptr) == (request().max_tokens == Tokens(0)),
                 "a sampler exactly when tokens are wanted");
-  parking_.same_shapes = same_shapes;
+  parking_.same_shapes = options.same_shapes;
   if (submission_.sampler) seed_ = submission_.sampler->seed();
 }
 
@@ -57,7 +65,8 @@ bool Sequence::look_at_room(Micros now) {
 std::span<const TokenId> Sequence::known_rows() const {
   // A replay within the prompt simply goes on into the rest of it.
   const bool beyond_prompt = reached_ > prompt_length();
-  if (replaying() && beyond_prompt) return history_;
+  if (replaying() && (beyond_prompt || is_shifted_)) return history_;
+  if (is_shifted_) return {};
   return request().prompt;
 }
 
@@ -111,6 +120,14 @@ Tokens Sequence::advanced(Tokens computed, Micros now) {
   return fresh;
 }
 
+void Sequence::heed_client() {
+  const std::atomic<bool>* wanted = request().end_thoughts.get();
+  if (wanted == nullptr || thoughts_ended_ || !submission_.sampler) return;
+  if (wanted->load(std::memory_order_relaxed)) {
+    thoughts_ended_ = submission_.sampler->end_thoughts();
+  }
+}
+
 engine::RowGroup Sequence::rows(Tokens rows) {
   engine::RowGroup group;
   group.seat = seat();
@@ -120,21 +137,35 @@ engine::RowGroup Sequence::rows(Tokens rows) {
     FERMATA_CHECK(rows == Tokens(1), "a decode row is one");
     group.tokens = next_;
     group.sampler = submission_.sampler.get();
+    heed_client();
     return group;
   }
   FERMATA_CHECK(rows >= Tokens(1) && rows <= rows_left(), "rows that the prompt does not have");
   group.tokens = known_rows().subspan(static_cast<std::size_t>(computed_.value),
                                       static_cast<std::size_t>(rows.value));
   // After a replay the next token is known already.
-  if (rows == rows_left() && predicted_ == Tokens(0)) group.sampler = submission_.sampler.get();
+  if (rows == rows_left() && predicted_ == Tokens(0)) {
+    group.sampler = submission_.sampler.get();
+    heed_client();
+  }
   return group;
+}
+
+void Sequence::shifted(std::vector<TokenId> tokens, Tokens held, Micros now) {
+  is_shifted_ = true;
+  reached_ = Tokens(static_cast<std::int64_t>(tokens.size()));
+  computed_ = held;
+  if (!replaying()) return;
+  history_ = std::move(tokens);
+  if (!away_since_) away_since_ = now;
 }
 
 std::optional<FinishReason> Sequence::limit_reached(Tokens cells, Tokens window, bool ends_line,
                                                     Micros now) const {
   if (remaining() == Tokens(0)) return FinishReason::limit;
   // The token just sampled would need the last cell; like llama-server, the reply ends before.
-  if (cells + Tokens(1) >= window) return FinishReason::window;
+  if (!shifts_ && cells + Tokens(1) >= window) return FinishReason::window;
+  if (shifts_ && predicted_ >= shifted_reply_max) return FinishReason::limit;
   const Micros most = request().predict_time_max;
   const bool is_late = most > Micros(0) && now - first_token_at_ - away_in_reply_ > most;
   // Like llama-server: whoever limits the time wants whole lines.
@@ -153,6 +184,7 @@ std::optional<FinishReason> Sequence::accept(engine::Sampled sampled,
 
   TokenEvent event;
   event.token = sampled.token;
+  event.seat = seat();
   event.logprob = sampled.logprob;
   event.top = std::move(sampled.top);
   const std::string_view piece = request().special ? vocabulary.piece_with_special(sampled.token)
@@ -161,6 +193,7 @@ std::optional<FinishReason> Sequence::accept(engine::Sampled sampled,
   out_of_block_ = indent_.feed(event.text);
   const bool ends_line = event.text.find('\n') != std::string::npos;
   has_new_line_ = has_new_line_ || ends_line;
+  if (keeps_text_) text_ += event.text;
   if (request().wants_timings) event.timings = timings(now);
   channel().push(std::move(event));
   // What the indentation cut off came before the stop word.
@@ -187,7 +220,7 @@ void Sequence::finish(FinishReason reason, FailureKind failure, Tokens window, M
   if (reason == FinishReason::word) event.stop_word = scanner_.stop_word();
   event.reason = reason;
   event.failure = failure;
-  event.truncated = reason == FinishReason::window;
+  event.truncated = reason == FinishReason::window || is_shifted_;
   event.is_cut = reason == FinishReason::word || out_of_block_;
   event.prompt_tokens = prompt_length();
   event.window = window;
@@ -217,7 +250,7 @@ Timings Sequence::timings(Micros now) const {
 
 void Sequence::tell_progress(Micros now) {
   channel().progress(
-      {prompt_length(), cached_, prompt_done(), now - admitted_at_ - away_in_prompt_});
+      {prompt_length(), cached_, prompt_done(), now - admitted_at_ - away_in_prompt_, seat()});
 }
 
 }  // namespace fermata::scheduler

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace fermata::scheduler {
@@ -33,11 +34,16 @@ struct Submission {
   Micros submitted;
 };
 
+struct SequenceOptions {
+  bool same_shapes = false;  // What is computed again after a park is so row for row.
+  bool keeps_text = false;   // For those who look on.
+  bool shifts = false;       // A full window is no end.
+};
+
 // The scheduler thread's own.
 class Sequence {
  public:
-  // `same_shapes`: what is computed again after a park is so row for row, as the first time.
-  Sequence(Submission submission, bool same_shapes);
+  Sequence(Submission submission, const SequenceOptions& options);
 
   const Request& request() const { return *submission_.request; }
   const std::shared_ptr<const Request>& shared_request() const { return submission_.request; }
@@ -60,15 +66,21 @@ class Sequence {
   // Of the prompt, or of what is computed again after a park; 0: the next row decodes.
   Tokens rows_left() const { return std::max(rows_known() - computed_, Tokens(0)); }
   // Of rows_left(), those of the prompt.
-  Tokens prompt_left() const { return std::max(prompt_length() - computed_, Tokens(0)); }
+  Tokens prompt_left() const {
+    return is_shifted_ ? Tokens(0) : std::max(prompt_length() - computed_, Tokens(0));
+  }
   // Rows in the cells; while parked, those that were.
   Tokens computed() const { return computed_; }
   // Rows of the prompt that were computed at least once.
-  Tokens prompt_done() const { return std::min(reached_, prompt_length()); }
+  Tokens prompt_done() const {
+    return is_shifted_ ? prompt_length() : std::min(reached_, prompt_length());
+  }
   bool replaying() const { return computed_ < reached_; }
   Tokens cached() const { return cached_; }
   Tokens predicted() const { return predicted_; }
   bool has_new_line() const { return has_new_line_; }
+  // Of the reply so far; empty unless it is kept.
+  const std::string& text() const { return text_; }
   // -1: until the window is full.
   Tokens remaining() const;
 
@@ -122,6 +134,10 @@ class Sequence {
   // the others had been computed before a park.
   Tokens advanced(Tokens computed, Micros now);
 
+  // Its context was shifted: `tokens` are left of all its rows, the first `held` of them in the
+  // cells; the others are computed again.
+  void shifted(std::vector<TokenId> tokens, Tokens held, Micros now);
+
   // Takes a sampled token. Pushes its event; the reason when the reply is complete with it.
   // `cells` is what the seat holds, `window` the most it may.
   std::optional<FinishReason> accept(engine::Sampled sampled, const engine::Vocabulary& vocabulary,
@@ -132,6 +148,9 @@ class Sequence {
   void tell_progress(Micros now);
 
  private:
+  // Passes on to the sampler that the client wants no more thoughts; again and again, until there
+  // are some to end.
+  void heed_client();
   // `ends_line`: the last token did.
   std::optional<FinishReason> limit_reached(Tokens cells, Tokens window, bool ends_line,
                                             Micros now) const;
@@ -149,11 +168,15 @@ class Sequence {
   std::optional<Seat> seat_;
   std::optional<Seat> last_seat_;
   Tokens computed_{0};  // Rows in the cells: cached, prompt, and replies fed back.
-  Tokens reached_{0};   // The most that computed_ has been.
+  Tokens reached_{0};   // The most that computed_ has been; since the last shift, if any.
   Tokens cached_{0};
   PrefixSource prefix_source_ = PrefixSource::none;  // Of cached_.
   Tokens predicted_{0};
-  bool has_new_line_ = false;      // In the text so far.
+  bool has_new_line_ = false;  // In the text so far.
+  const bool keeps_text_, shifts_;
+  bool is_shifted_ = false;  // It lost tokens, perhaps of its prompt.
+  std::string text_;
+  bool thoughts_ended_ = false;    // By the client.
   std::array<TokenId, 1> next_{};  // The decode row.
   std::uint32_t seed_ = 0;
 

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct SchedulerStats {
   Counter requests_accepted, requests_refused_full;
   Counter requests_finished, requests_cancelled, requests_failed;
   Counter seats_evicted;
+  Counter context_shifts;
+  Counter embedded_tokens;
   Counter parks_swap, parks_recompute, resumes, recomputed_tokens;
   Counter blocks_mirrored;
   Counter changes, changes_failed;  // Of the geometry; refused or rolled back.
@@ -62,6 +65,7 @@ struct SeatStatus {
   Tokens predicted, remaining;  // remaining -1: no limit.
   std::int32_t swaps = 0, recomputes = 0;
   bool has_new_line = false;  // In its text so far.
+  std::string text;           // So far, where texts are shown.
 };
 
 struct ParkedStatus {
@@ -72,6 +76,7 @@ struct ParkedStatus {
   bool is_held = false;     // By an operator.
   bool is_queued = false;   // It was never in the pool: held while it waited.
   bool has_new_line = false;
+  std::string text;  // As above.
 };
 
 struct Status {

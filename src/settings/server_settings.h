@@ -20,11 +20,19 @@ struct ServerSettings {
   bool props = false;
   bool slots = true;
   std::string slot_save_path;  // Empty: slots are not saved to files.
+  bool slots_debug = false;    // With texts of conversations.
   bool cache_prompt = true;
   std::int64_t cache_ram_mib = 8192;  // -1: no limit; 0: none.
   bool cache_idle_slots = true;
   bool warmup = true;
   bool huge_pages = true;
+};
+
+// Texts as vectors.
+struct EmbeddingSettings {
+  bool enabled = false;
+  std::string pooling = "auto";  // none, mean, cls, last; auto: the model's own.
+  std::int64_t normalize = 2;    // -1: not, 0: largest value, 1: sum, above: by that norm.
 };
 
 // Conversations on disk.

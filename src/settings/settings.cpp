@@ -44,6 +44,19 @@ std::optional<std::string> context_fault(const ContextSettings& context) {
   return std::nullopt;
 }
 
+std::optional<std::string> shift_fault(const Settings& settings) {
+  if (!settings.context.context_shift) return std::nullopt;
+  if (settings.context.deterministic) {
+    return "--context-shift leaves cells that cannot be computed again, as --deterministic needs: "
+           "leave one of them out";
+  }
+  if (settings.preempt.policy == "admission-only") {
+    return "--context-shift may take cells that --preempt-policy admission-only has promised: "
+           "leave one of them out";
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> sampling_fault(const SamplingSettings& sampling) {
   for (const std::string& text : sampling.logit_bias) {
     if (!logit_bias_of(text)) {
@@ -88,6 +101,7 @@ std::optional<std::string> find_fault(const Settings& settings) {
                        settings.batch.n_ubatch.value, settings.batch.n_batch.value);
   }
   if (auto fault = context_fault(settings.context)) return fault;
+  if (auto fault = shift_fault(settings)) return fault;
   if (auto fault = sampling_fault(settings.sampling)) return fault;
   if (!settings.chat.template_text.empty() && !settings.chat.template_file.empty()) {
     return "--chat-template and --chat-template-file exclude each other: give one";

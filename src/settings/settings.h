@@ -32,6 +32,7 @@ struct ContextSettings {
   std::string flash_attention = "auto";  // on, off, auto.
   bool swa_full = false;
   bool offload_kv = true;
+  bool context_shift = false;  // Not with `deterministic`, nor where nobody is parked.
 };
 inline constexpr std::int64_t n_parallel_auto = 4;
 
@@ -39,6 +40,7 @@ struct BatchSettings {
   Tokens n_batch{2048};
   Tokens n_ubatch{512};             // Never above n_batch.
   Tokens n_predict{-1};             // -1: until the window is full.
+  Tokens n_keep{0};                 // Of a prompt, at context shifts; -1: all.
   std::int64_t step_budget_ms = 0;  // 0: two decode steps, measured.
   bool spm_infill = false;          // The suffix before the prefix.
   bool perf = false;                // The library measures itself.
@@ -140,6 +142,7 @@ struct Settings {
   ThreadSettings threads;
   SamplingSettings sampling;
   ChatSettings chat;
+  EmbeddingSettings embedding;
   ServerSettings server;
   PageSettings pages;
   SecuritySettings security;

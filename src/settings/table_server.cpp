@@ -7,6 +7,7 @@ namespace {
 constexpr std::array<std::string_view, 3> reasoning_switch = {"on", "off", "auto"};
 constexpr std::array<std::string_view, 4> reasoning_formats = {"auto", "none", "deepseek",
                                                                "deepseek-legacy"};
+constexpr std::array<std::string_view, 5> poolings = {"auto", "none", "mean", "cls", "last"};
 constexpr std::array<std::string_view, 2> keepalives = {"comment", "chunk"};
 constexpr double seconds_max = 31536000;  // A year.
 
@@ -189,6 +190,11 @@ constexpr Row rows[] = {
      .help = "serve the state of the slots at /slots",
      .group = Group::server,
      .target = bind<&Settings::server, &ServerSettings::slots>()},
+    {.names = {"--slots-debug"},
+     .env = "LLAMA_SERVER_SLOTS_DEBUG",
+     .help = "show prompts and replies at /slots too, to the key that they came by",
+     .group = Group::server,
+     .target = bind<&Settings::server, &ServerSettings::slots_debug>()},
 
     {.names = {"--jinja"},
      .off_names = {"--no-jinja"},
@@ -281,6 +287,29 @@ constexpr Row rows[] = {
      .group = Group::chat,
      .replaces = "--chat-template",
      .target = bind<&Settings::chat, &ChatSettings::template_file>()},
+
+    {.names = {"--embedding", "--embeddings"},
+     .env = "LLAMA_ARG_EMBEDDINGS",
+     .help = "serve /embeddings and /v1/embeddings too",
+     .group = Group::embedding,
+     .target = bind<&Settings::embedding, &EmbeddingSettings::enabled>()},
+    {.names = {"--pooling"},
+     .env = "LLAMA_ARG_POOLING",
+     .placeholder = "{none,mean,cls,last,rank}",
+     .help = "how the rows of a text become its vector; rank is not supported yet",
+     .default_text = "the model's own",
+     .group = Group::embedding,
+     .choices = poolings,
+     .target = bind<&Settings::embedding, &EmbeddingSettings::pooling>()},
+    {.names = {"--embd-normalize"},
+     .placeholder = "N",
+     .help = "by what vectors are divided, where a text becomes one",
+     .note = "-1 = nothing, 0 = their largest value (as 16-bit numbers), 1 = taxicab, 2 = "
+             "euclidean, above = p-norm",
+     .group = Group::embedding,
+     .change = Change::live,
+     .range = {-1, whole_max},
+     .target = bind<&Settings::embedding, &EmbeddingSettings::normalize>()},
 
     limit({"--queue-max"}, "FERMATA_QUEUE_MAX",
           "requests that may wait; one more is answered 429 with Retry-After", "requests",

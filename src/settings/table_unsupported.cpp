@@ -76,13 +76,10 @@ constexpr Row rows[] = {
     value(Group::threads, {"--numa"}, "TYPE", "LLAMA_ARG_NUMA"),
 
     value(Group::context, {"--kv-unified-per-slot"}, "N", "LLAMA_ARG_KV_UNIFIED_PER_SLOT"),
-    value(Group::context, {"--keep"}, "N", "", "0"),
     value(Group::context, {"-ctxcp", "--ctx-checkpoints", "--swa-checkpoints"}, "N",
           "LLAMA_ARG_CTX_CHECKPOINTS", "0"),
     value(Group::context, {"-cms", "--checkpoint-min-step"}, "N",
           "LLAMA_ARG_CHECKPOINT_MIN_SPACING_NT"),
-    twin(Group::context, {"--context-shift"}, {"--no-context-shift"}, "LLAMA_ARG_CONTEXT_SHIFT",
-         "false"),
     no_effect(Group::context, {"-dt", "--defrag-thold"}, "N", "LLAMA_ARG_DEFRAG_THOLD"),
     value(Group::context, {"--cache-reuse"}, "N", "LLAMA_ARG_CACHE_REUSE", "0"),
 
@@ -99,7 +96,6 @@ constexpr Row rows[] = {
     value(Group::server, {"--tags"}, "STRING", "LLAMA_ARG_TAGS"),
     value(Group::server, {"-sps", "--slot-prompt-similarity"}, "SIMILARITY", ""),
     value(Group::server, {"--sleep-idle-seconds"}, "SECONDS", "", "-1"),
-    variable(Group::server, "LLAMA_SERVER_SLOTS_DEBUG"),
     variable(Group::server, "AIP_MODE"),
 
     value(Group::preemption, {"--page-ram-bytes"}, "N", "FERMATA_PAGE_RAM_BYTES"),
@@ -179,9 +175,6 @@ constexpr Row rows[] = {
     value(Group::media, {"--media-path"}, "PATH", ""),
     value(Group::media, {"-mmdev", "--mmproj-device"}, "DEVICE", "MTMD_BACKEND_DEVICE"),
 
-    value(Group::embedding, {"--pooling"}, "{none,mean,cls,last,rank}", "LLAMA_ARG_POOLING"),
-    value(Group::embedding, {"--embd-normalize"}, "N", ""),
-    flag(Group::embedding, {"--embedding", "--embeddings"}, "LLAMA_ARG_EMBEDDINGS"),
     flag(Group::embedding, {"--rerank", "--reranking"}, "LLAMA_ARG_RERANKING"),
 
     value(Group::interface, {"--path"}, "PATH", "LLAMA_ARG_STATIC_PATH"),

@@ -107,6 +107,8 @@ Odds draw_odds(Random& random, const std::optional<Memory>& memory) {
   odds.shared_prefix_percent = draw_int(random, 0, 90);
   odds.faulty_ticks = draw_int(random, 0, 4000);
   odds.group_percent = draw_rare(random, 50, 60);
+  const bool can_shift = odds.spec.scheduler.overcommit && !odds.memory.deterministic;
+  odds.spec.scheduler.context_shift = random.chance(30) && can_shift;
   return odds;
 }
 
@@ -122,13 +124,14 @@ std::string describe(const Odds& odds) {
   out += fmt::format(
       "  policy    {}, victim {}, quantum {}, rotation after {} us, forced parks every {} tokens, "
       "budget {} bytes\n"
-      "  cache     {} bytes, conversations of {} tokens and more{}\n",
+      "  cache     {} bytes, conversations of {} tokens and more{}{}\n",
       options.overcommit ? "preempting" : "admission only", name(options.preempt.victim),
       options.preempt.quantum.value, options.preempt.rotate_after.value,
       options.preempt.every.value,
       options.preempt_ram ? std::to_string(options.preempt_ram->value) : "unlimited",
       options.cache_ram ? std::to_string(options.cache_ram->value) : "unlimited",
-      options.cache_min.value, options.copies_idle ? ", copied while idle" : "");
+      options.cache_min.value, options.copies_idle ? ", copied while idle" : "",
+      options.context_shift ? "; full windows are shifted" : "");
   out += fmt::format(
       "  cost      {} us a step, {} us a row, {} ns a cell attended, {} ns a cell moved\n",
       cost.base.value, cost.per_row.value, cost.per_cell_ns, cost.per_moved_cell_ns);

@@ -74,6 +74,8 @@ std::unique_ptr<Client> Rig::prepare(const Ask& ask, std::size_t choice, GroupId
   request->priority = ask.priority;
   request->group = group;
   request->n_indent = ask.n_indent;
+  request->n_keep = Tokens(ask.n_keep);
+  request->n_discard = Tokens(ask.n_discard);
   request->predict_time_max = ask.predict_time_max;
   request->wants_progress = ask.wants_progress;
   request->wants_timings = ask.wants_timings;
@@ -136,11 +138,12 @@ void make_deterministic(RigSpec& spec) {
 }
 
 Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask, Tokens window,
-                Tokens chunk) {
+                Tokens chunk, bool context_shift) {
   RigSpec spec;
   spec.model = model;
   spec.model.faults = {};
   spec.model.cost = {};
+  spec.scheduler.context_shift = context_shift;
   spec.geometry.n_ctx = window;
   spec.geometry.n_parallel = 1;
   spec.engine.n_batch = spec.engine.n_ubatch = Tokens(4096);

@@ -35,6 +35,7 @@ struct Ask {
   std::int32_t n_probs = 0;
   std::int32_t n_indent = 0;
   Micros predict_time_max = {};
+  std::int64_t n_keep = 0, n_discard = 0;
   bool wants_progress = false, wants_timings = false;
 };
 
@@ -101,6 +102,6 @@ void make_deterministic(RigSpec& spec);
 // What the request gets alone on a fresh server with room for everything: the oracle. With `chunk`
 // on a deterministic one.
 Client solo_run(const engine::fake::FakeModelSpec& model, const Ask& ask,
-                Tokens window = Tokens(4096), Tokens chunk = Tokens(0));
+                Tokens window = Tokens(4096), Tokens chunk = Tokens(0), bool context_shift = false);
 
 }  // namespace fermata::sim

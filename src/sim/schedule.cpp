@@ -77,6 +77,11 @@ class Schedule {
     }
     ask.prompt += random_text(random_, random_.between(1, window / 2));
     ask.max_tokens = random_.chance(15) ? -1 : random_.between(0, window / 2);
+    if (odds_.spec.scheduler.context_shift) {
+      ask.max_tokens = random_.between(0, 2 * window);
+      ask.n_keep = random_.between(-1, window / 2);
+      ask.n_discard = random_.chance(50) ? 0 : random_.between(1, window);
+    }
     ask.cache_prompt = random_.chance(90);
     ask.priority = static_cast<std::int32_t>(random_.between(0, 2));
     ask.temperature = random_.chance(50) ? 0.0F : 1.0F;
@@ -352,7 +357,8 @@ class Schedule {
       expect(client.text.empty(), visitor, "was refused with a text");
       return;
     }
-    check_reply(visitor, solo_run(odds_.spec.model, visitor.ask, rig_.window(), chunk()));
+    check_reply(visitor, solo_run(odds_.spec.model, visitor.ask, rig_.window(), chunk(),
+                                  odds_.spec.scheduler.context_shift));
   }
 
   void check_reply(const Visitor& visitor, const Client& solo) {
@@ -397,7 +403,10 @@ class Schedule {
       const Parking& parking = visitor.client->final->parking;
       parks += static_cast<std::uint64_t>(parking.parks());
       const bool billed = parking.time != Micros(0) || parking.recomputed != Tokens(0);
-      expect(parking.parks() > 0 || !billed, visitor, "is billed for parks it never had");
+      const bool is_shifted =
+          odds_.spec.scheduler.context_shift && visitor.client->final->truncated;
+      expect(parking.parks() > 0 || is_shifted || !billed, visitor,
+             "is billed for parks it never had");
     }
     if (parks != stats.parks_swap.value() + stats.parks_recompute.value()) {
       fault("the replies tell of other parks than the counters");

@@ -30,7 +30,7 @@ reconfigure::Built TickWorkshop::build(const Geometry& geometry) {
   return engines_.back().get();
 }
 
-void TickWorkshop::free(engine::Engine& engine) {
+void TickWorkshop::remove(engine::Engine& engine) {
   const auto count = std::erase_if(engines_, [&](const auto& one) { return one.get() == &engine; });
   FERMATA_CHECK(count == 1, "an engine that is not the workshop's");
 }

@@ -21,8 +21,8 @@ class TickWorkshop final : public reconfigure::Workshop {
   void begin(const Geometry& geometry) override;
   std::optional<reconfigure::Built> take() override;
   reconfigure::Built build(const Geometry& geometry) override;
-  void free(engine::Engine& engine) override;
-  void discard(engine::Engine& engine) override { free(engine); }
+  void remove(engine::Engine& engine) override;
+  void discard(engine::Engine& engine) override { remove(engine); }
   reconfigure::Cost cost(const Geometry& now, const Geometry& to) const override;
   Bytes bytes_per_token(const Geometry& geometry) const override;
   engine::Fingerprint fingerprint(const Geometry& geometry) const override;

@@ -50,6 +50,11 @@ SAMPLING = {
     "stream_options": "object", "id_slot": "integer", "priority": "integer",
     "t_max_predict_ms": "integer", "sse_ping_interval": "integer", "lora": "list"}
 
+EMBEDDING = {"embd_normalize": "integer", "dimensions": "integer", "encoding_format": "text",
+             "user": "text", "model": "text"}
+INPUTS: list[Any] = [5, True, {}, {"a": 1}, [-1], [10**6], [2**63], [1.5], [None], [[1], None],
+                     [{"a": 1}], [True], ["x"] * 2049]
+
 FIELDS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ("/completion", PLAIN, SAMPLING | {
         "n_predict": "integer", "n_probs": "integer", "return_tokens": "boolean",
@@ -74,6 +79,9 @@ FIELDS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ("/v1/responses", {"input": "Hello"}, {
         "max_output_tokens": "integer", "temperature": "number", "stream": "boolean",
         "instructions": "text", "tools": "list"}),
+    ("/v1/chat/completions/control", {"id": "x", "action": "reasoning_end"}, {
+        "id": "text", "action": "text", "model": "text"}),
+    ("/v1/embeddings", {"input": "x"}, EMBEDDING), ("/embedding", {"content": "x"}, EMBEDDING),
 ]
 
 # Values that only their own field refuses.
@@ -106,6 +114,15 @@ VALUES: list[tuple[str, dict[str, Any], str, list[Any]]] = [
     ("/infill", {"n_predict": 1, "input_suffix": "x"}, "input_prefix", [5, {"a": 1}, [-1]]),
     ("/tokenize", {}, "content", [5, True, {"a": 1}, [-1], [10**6], [None]]),
     ("/detokenize", {}, "tokens", [5, "x", {"a": 1}, [-1], [10**6], ["a"], [1.5], [None], [[1]]]),
+    ("/v1/chat/completions/control", {"action": "reasoning_end"}, "id", [None, ""]),
+    ("/v1/chat/completions/control", {"id": "x"}, "action", [None, "", "stop"]),
+    ("/v1/embeddings", {}, "input", [None, *INPUTS]),
+    ("/v1/embeddings", {}, "content", INPUTS),
+    ("/embeddings", {}, "input", [None, *INPUTS]),
+    ("/embedding", {}, "content", INPUTS),
+    ("/v1/embeddings", {"input": "x"}, "encoding_format", ["", "hex", "BASE64"]),
+    ("/v1/embeddings", {"input": "x"}, "embd_normalize", [-2, 2**31]),
+    ("/v1/embeddings", {"input": "x"}, "dimensions", [0, -1, 2**31]),
     ("/v1/responses", {"max_output_tokens": 1}, "input", [None, 5, True, [5], [{"role": "x"}]]),
 ]
 
@@ -142,9 +159,10 @@ TEXTS: list[bytes] = [
     b"prompt=x&n_predict=1", b"<xml/>"]
 
 BODY_PATHS = ["/completion", "/v1/completions", "/v1/chat/completions", "/tokenize",
-              "/detokenize", "/apply-template"]
+              "/detokenize", "/apply-template", "/v1/embeddings", "/embedding",
+              "/v1/chat/completions/control"]
 OTHER_PATHS = ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/infill",
-               "/embedding", "/v1/embeddings", "/v1/rerank", "/lora-adapters", "/props"]
+               "/v1/rerank", "/lora-adapters", "/props"]
 
 
 def long_bodies(window: int) -> Iterator[Bad]:

@@ -104,12 +104,42 @@ def test_metrics_have_the_names_and_types_of_llama_server(start) -> None:
     for name in ("prompt_tokens_total", "prompt_seconds_total", "tokens_predicted_total",
                  "tokens_predicted_seconds_total", "n_tokens_max", "n_decode_total",
                  "prompt_tokens_cached_total", "spec_decode_num_draft_tokens_total",
-                 "spec_decode_num_accepted_tokens_total", "spec_decode_num_drafts_total"):
+                 "spec_decode_num_accepted_tokens_total", "spec_decode_num_drafts_total",
+                 "spec_decode_num_accepted_tokens_per_pos_total"):
         assert types[f"llamacpp:{name}"] == "counter"
     for name in ("prompt_tokens_seconds", "predicted_tokens_seconds", "requests_processing",
                  "requests_deferred", "n_busy_slots_per_decode"):
         assert types[f"llamacpp:{name}"] == "gauge"
     assert "nan" not in text.lower() and "inf\n" not in text.lower()
+
+
+def test_texts_at_slots_are_for_those_who_ask_for_them(start) -> None:
+    quiet = start("-c", "512", "-np", "1")
+    quiet.complete(prompt="Count from 1 to 9.", n_predict=8, ignore_eos=True)
+    assert not {"prompt", "generated"} & set(quiet.slots()[0])
+    debug = start("-c", "512", "-np", "1", "--api-key", "one,two",
+                  env={"LLAMA_SERVER_SLOTS_DEBUG": "1"})
+    debug.headers = {"Authorization": "Bearer one"}
+    assert "prompt" not in debug.slots()[0], "nobody was there yet"
+    reply = debug.complete(prompt="Count from 1 to 9.", n_predict=8, ignore_eos=True)
+    slot = debug.slots()[0]
+    assert slot["prompt"].endswith("Count from 1 to 9.") and slot["generated"] == reply["content"]
+    debug.headers = {"Authorization": "Bearer two"}
+    assert not {"prompt", "generated"} & set(debug.slots()[0]), "another's"
+
+
+def test_a_parked_text_is_shown_too(start) -> None:
+    server = start("-c", "2048", "-np", "1", "--slots-debug")
+    text = ""
+    for event in server.stream("/completion", {"prompt": "Go", "n_predict": 1500,
+                                               "ignore_eos": True}):
+        text += event["content"]
+        if text:
+            assert server.post("/slots/0?action=park", None).status_code == 200
+            entry = server.slots()[-1]
+            assert entry["id"] == -1 and entry["prompt"].endswith("Go")
+            assert entry["generated"].startswith(text)
+            break
 
 
 def test_replies_have_the_fields_of_llama_server(server: Server) -> None:

@@ -15,7 +15,7 @@ from server import PATIENCE_S, Server
 from test_overload import is_sanitized, rss_mib
 
 WINDOW = 1024
-ARGS = ("-c", str(WINDOW), "-np", "4", "--metrics")
+ARGS = ("-c", str(WINDOW), "-np", "4", "--metrics", "--embeddings", "--pooling", "mean")
 # The same requests come again; what the first third took may stay, the others add nothing. (Each
 # worker has its own arena, and grows once.)
 ROUNDS = 6

@@ -27,6 +27,23 @@ def test_each_prompt_has_the_reply_that_it_has_alone(server: Server) -> None:
     assert [choice["text"] for choice in openai["choices"]] == alone
 
 
+def test_chunks_tell_their_slot_and_prompt(server: Server) -> None:
+    alone = [server.complete(prompt=prompt, **GREEDY) for prompt in COUNTS]
+    events = list(server.stream("/completion", {"prompt": COUNTS, "return_progress": True,
+                                                "return_tokens": True} | GREEDY))
+    chunks = [event for event in events if not event["stop"]]
+    last = {event["index"]: event for event in events if event["stop"]}
+    slots: dict[int, set[int]] = {}
+    for chunk in chunks:
+        assert set(chunk) - {"prompt_progress"} == {
+            "index", "content", "tokens", "stop", "id_slot", "tokens_predicted",
+            "tokens_evaluated"}
+        assert chunk["tokens_evaluated"] == alone[chunk["index"]]["tokens_evaluated"]
+        assert chunk["id_slot"] == last[chunk["index"]]["id_slot"]
+        slots.setdefault(chunk["index"], set()).add(chunk["id_slot"])
+    assert len(slots) == 3 and all(len(of) == 1 for of in slots.values())
+
+
 def test_every_way_to_write_prompts(server: Server) -> None:
     tokens = [server.post("/tokenize", {"content": text}).json()["tokens"] for text in COUNTS]
     want = texts(server, COUNTS)

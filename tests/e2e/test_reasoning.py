@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from chats import THINKING_TEMPLATE, put_together
 from server import TINY, Server, force, turns
@@ -101,10 +102,8 @@ def test_earlier_thoughts_reach_the_template(thinking: Server) -> None:
 
 
 def test_a_budget_ends_thoughts(start: Callable[..., Server], tmp_path: Path) -> None:
-    opened = tmp_path / "opened.jinja"
-    opened.write_text(THINKING_TEMPLATE.replace(
-        "{%- if enable_thinking", "{{- '<think>' -}}{%- if enable_thinking"))
-    server = start("-c", "1024", "-np", "2", "--chat-template-file", str(opened),
+    server = start("-c", "1024", "-np", "2", "--chat-template-file",
+                   str(opened_template(tmp_path)),
                    "--reasoning-budget", "5", "--reasoning-budget-message", " Enough!")
     body = {"messages": turns("Count from 1 to 90."), "temperature": 0, "max_tokens": 60,
             "ignore_eos": True}
@@ -118,6 +117,70 @@ def test_a_budget_ends_thoughts(start: Callable[..., Server], tmp_path: Path) ->
     unbound = {"reasoning_budget_tokens": 1000}
     free = server.post("/v1/chat/completions", body | unbound).json()["choices"][0]["message"]
     assert " Enough!" not in free["reasoning_content"]
+
+
+def opened_template(folder: Path) -> Path:
+    """Every reply begins in the middle of thoughts."""
+    path = folder / "opened.jinja"
+    path.write_text(THINKING_TEMPLATE.replace(
+        "{%- if enable_thinking", "{{- '<think>' -}}{%- if enable_thinking"))
+    return path
+
+
+def control(server: Server, **body: Any) -> requests.Response:
+    return server.post("/v1/chat/completions/control", body)
+
+
+@pytest.mark.parametrize("parked", [False, True])
+def test_a_client_ends_the_thoughts_of_a_running_chat(start: Callable[..., Server],
+                                                      tmp_path: Path, parked: bool) -> None:
+    server = start("-c", "8192", "-np", "2", "--chat-template-file",
+                   str(opened_template(tmp_path)), "--reasoning-budget-message", " Enough!")
+    body = {"messages": turns("Count from 1 to 90."), "temperature": 0, "max_tokens": 6000,
+            "ignore_eos": True, "reasoning_control": True}
+    thoughts, ident = "", ""
+    for event in server.stream("/v1/chat/completions", body):
+        delta = event["choices"][0]["delta"]
+        thoughts += delta.get("reasoning_content") or ""
+        if thoughts and not ident:
+            ident = event["id"]
+            if parked:
+                assert server.post("/slots/0?action=park", None).status_code == 200
+            answer = control(server, id=ident, action="reasoning_end", model="any")
+            assert answer.status_code == 200 and answer.json() == {"success": True}
+            if parked:
+                assert server.post("/slots/0?action=unpark", None).status_code == 200
+        if delta.get("content"):
+            break
+    else:
+        raise AssertionError("the thoughts did not end")
+    assert thoughts.endswith(" Enough!")
+    server.check_clean()
+    gone = control(server, id=ident, action="reasoning_end").json()
+    assert gone == {"success": False, "message": "no active completion for this id"}
+
+
+def test_chats_that_did_not_ask_are_not_controlled(start: Callable[..., Server],
+                                                   tmp_path: Path) -> None:
+    server = start("-c", "8192", "-np", "2", "--chat-template-file",
+                   str(opened_template(tmp_path)))
+    body = {"messages": turns("x"), "max_tokens": 6000, "ignore_eos": True}
+    for event in server.stream("/v1/chat/completions", body):
+        answer = control(server, id=event["id"], action="reasoning_end")
+        assert answer.status_code == 200
+        assert answer.json() == {"success": False, "message":
+                                 "reasoning control not enabled for this completion"}
+        break
+    for wrong in ({}, {"id": ""}, {"action": "reasoning_end"}, {"id": 5}):
+        answer = control(server, **wrong)
+        assert answer.status_code == 400 and answer.json()["error"]["message"].startswith("id:")
+    for action in ("stop", "", 5, None):
+        answer = control(server, id="chatcmpl-x", action=action)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["message"].startswith("action:")
+    refused = server.post("/v1/chat/completions", body | {"reasoning_control": "yes"})
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"].startswith("reasoning_control:")
 
 
 def test_bad_reasoning_fields_are_named(thinking: Server) -> None:

@@ -32,6 +32,15 @@ def narrow(sdk_folder: Path) -> Results:
         assert server.stop() == 0
 
 
+@pytest.fixture(scope="module")
+def embedding(sdk_folder: Path) -> Results:
+    server = Server("-c", "256", "-np", "1", "--embeddings", "--pooling", "mean")
+    try:
+        return sdk.run(sdk_folder, SCRIPT, server, "embeddings")
+    finally:
+        assert server.stop() == 0
+
+
 def content(answer: dict[str, Any]) -> str:
     return answer["choices"][0]["message"]["content"]
 
@@ -101,9 +110,18 @@ def test_logprobs(results: Results) -> None:
     ("bad_stream", "BadRequestError", 400, "temperature"),
     ("too_long", "BadRequestError", 400, "exceeds the available context size"),
     ("not_found", "NotFoundError", 404, "File Not Found"),
-    ("unsupported", "InternalServerError", 501, "not supported")])
+    ("unsupported", "InternalServerError", 501, "does not support embeddings")])
 def test_errors(results: Results, case: str, name: str, status: int, words: str) -> None:
     check_failure(results[case], name, status, words)
+
+
+def test_embeddings(embedding: Results) -> None:
+    plain, floats = embedding["embeddings"]["plain"], embedding["embeddings"]["floats"]
+    assert plain["usage"] == floats["usage"] and plain["usage"]["total_tokens"] > 5
+    assert len(plain["data"]) == len(floats["data"]) == 2
+    for one, other in zip(plain["data"], floats["data"], strict=True):
+        assert one["embedding"] == pytest.approx(other["embedding"], abs=1e-6)
+        assert sum(x * x for x in one["embedding"]) == pytest.approx(1, abs=1e-4)
 
 
 def test_a_full_queue(narrow: Results) -> None:

@@ -142,6 +142,13 @@ await run({
   too_long: () => failure(chat({ messages: [user('word '.repeat(20_000))] })),
   not_found: () => failure(client.get('/nothing/here')),
   unsupported: () => failure(client.embeddings.create({ model, input: 'x' })),
+  async embeddings() {
+    // The client asks for base64 unless told otherwise, and turns it into numbers.
+    const input = ['Count from 1 to 9.', 'Tell me a story.'];
+    const plain = await client.embeddings.create({ model, input });
+    const floats = await client.embeddings.create({ model, input, encoding_format: 'float' });
+    return { plain, floats };
+  },
   wrong_key: () =>
     failure(client.withOptions({ apiKey: 'wrong' }).chat.completions.create(
       { ...greedy, messages: [user('Hi')] })),

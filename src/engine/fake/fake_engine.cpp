@@ -59,7 +59,8 @@ Capabilities capabilities_of(const Geometry& geometry, const EngineOptions& opti
           .move_sequences = true,
           .cancel_in_ubatch = attention || kind == MemoryKind::sliding_window,
           .cells_per_token = kind != MemoryKind::recurrent,
-          .one_sequence_per_ubatch = options.one_sequence_per_ubatch};
+          .one_sequence_per_ubatch = options.one_sequence_per_ubatch,
+          .shift = attention};
 }
 
 }  // namespace
@@ -257,6 +258,25 @@ EditOutcome FakeEngine::share_prefix(Seat from, Seat to, Tokens n) {
 }
 
 void FakeEngine::clear(Seat seat) { drop(sequence(seat), 0); }
+
+ShiftOutcome FakeEngine::shift(Seat seat, Tokens keep, Tokens discard) {
+  FERMATA_CHECK(keep >= Tokens(0) && discard > Tokens(0) && keep + discard < position(seat),
+                "no such shift");
+  if (!capabilities_.shift) return ShiftOutcome::unsupported;
+  Sequence& of = sequence(seat);
+  const auto behind = of.cells.begin() + (keep + discard).value;
+  const std::vector<std::int32_t> moved(behind, of.cells.end());
+  for (const std::int32_t index : moved) {
+    Cell& cell = cells_[static_cast<std::size_t>(index)];
+    FERMATA_CHECK(cell.owners == 1, "shifting a neighbour's cell");
+    cell.position -= static_cast<std::int32_t>(discard.value);
+    cell.shape += shifted_shape;
+  }
+  of.cells.erase(behind, of.cells.end());
+  drop(of, static_cast<std::size_t>(keep.value));
+  of.cells.insert(of.cells.end(), moved.begin(), moved.end());
+  return ShiftOutcome::done;
+}
 
 ByteBuffer FakeEngine::bytes_of(Seat seat, Tokens begin, Tokens end) const {
   ByteBuffer bytes(static_cast<std::size_t>((end - begin).value) * sizeof(MovedCell));

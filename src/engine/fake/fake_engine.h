@@ -12,6 +12,8 @@ namespace fermata::engine::fake {
 
 class FakeEngine final : public Engine {
  public:
+  static constexpr std::int32_t shifted_shape = 1 << 16;
+
   FakeEngine(const FakeModelSpec& spec, const Geometry& geometry, const EngineOptions& options);
 
   MemoryKind memory_kind() const override { return spec_.kind; }
@@ -26,6 +28,7 @@ class FakeEngine final : public Engine {
   [[nodiscard]] EditOutcome truncate(Seat seat, Tokens keep) override;
   [[nodiscard]] EditOutcome share_prefix(Seat from, Seat to, Tokens n) override;
   void clear(Seat seat) override;
+  [[nodiscard]] ShiftOutcome shift(Seat seat, Tokens keep, Tokens discard) override;
   Bytes range_bytes(Tokens n) const override;
   [[nodiscard]] Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
                                                      ByteBuffer& into) override;
@@ -44,7 +47,8 @@ class FakeEngine final : public Engine {
   Tokens exported() const { return exported_; }
   // Cells that belong to somebody, each counted once.
   Tokens cells_used() const;
-  // For each token of a seat: the number of rows of the group it was computed in.
+  // For each token of a seat: the number of rows of the group it was computed in, and
+  // shifted_shape more for each shift.
   std::vector<std::int32_t> shape_stamps(Seat seat) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "engine/fake/fake_model.h"
 
 #include "base/random.h"
+#include "engine/fake/fake_embedder.h"
 #include "engine/fake/fake_engine.h"
 #include "engine/fake/fake_vocabulary.h"
 
@@ -31,6 +32,11 @@ class FakeModel final : public Model {
     const std::string fault = find_fault(geometry, options.flash_attention);
     if (!fault.empty()) return Err(BuildFault{fault});
     return std::unique_ptr<Engine>(std::make_unique<FakeEngine>(spec_, geometry, options));
+  }
+  Result<std::unique_ptr<Embedder>, BuildFault> build_embedder(
+      std::optional<Pooling> pooling, const EngineOptions& options) override {
+    return std::unique_ptr<Embedder>(
+        std::make_unique<FakeEmbedder>(spec_, pooling.value_or(Pooling::none), options));
   }
   Bytes bytes_per_token(KvType, KvType) const override { return Bytes(bytes_per_cell); }
   Fingerprint fingerprint(KvType k, KvType v) const override {

@@ -23,6 +23,7 @@ class FakeSampler final : public Sampler {
 
   std::unique_ptr<Sampler> clone() const override { return std::make_unique<FakeSampler>(*this); }
   std::uint32_t seed() const override { return options_.seed; }
+  bool end_thoughts() override { return false; }
 
   // The next token of a sequence whose cells hash to `content`; empty at a grammar's dead end.
   // One in `eos_every` (0: none) unforced tokens is the end.

@@ -124,6 +124,7 @@ LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_conte
       .cancel_in_ubatch = is_attention(kind_) && model.on_cpu_only(),
       .cells_per_token = kind_ != MemoryKind::recurrent,
       .one_sequence_per_ubatch = options.one_sequence_per_ubatch,
+      .shift = kind_ == MemoryKind::attention && llama_memory_can_shift(memory()),
   };
   // Elsewhere an aborted ubatch would move the position of a neighbour.
   if (capabilities_.cancel_in_ubatch) {

@@ -56,6 +56,7 @@ class LlamaEngine final : public Engine {
   EditOutcome truncate(Seat seat, Tokens keep) override;
   EditOutcome share_prefix(Seat from, Seat to, Tokens n) override;
   void clear(Seat seat) override;
+  ShiftOutcome shift(Seat seat, Tokens keep, Tokens discard) override;
   Bytes range_bytes(Tokens n) const override;
   Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
                                        ByteBuffer& into) override;

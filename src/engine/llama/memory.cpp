@@ -75,6 +75,25 @@ EditOutcome LlamaEngine::share_prefix(Seat from, Seat to, Tokens n) {
   return EditOutcome::done;
 }
 
+ShiftOutcome LlamaEngine::shift(Seat seat, Tokens keep, Tokens discard) {
+  const Tokens end = position(seat);
+  FERMATA_CHECK(keep >= Tokens(0) && discard > Tokens(0) && keep + discard < end, "no such shift");
+  if (!capabilities_.shift) return ShiftOutcome::unsupported;
+  const llama_seq_id id = sequence(seat);
+  if (!llama_memory_seq_rm(memory(), id, at(keep), at(keep + discard))) {
+    return ShiftOutcome::unsupported;
+  }
+  llama_memory_seq_add(memory(), id, at(keep + discard), at(end), -at(discard));
+  // The library turns the keys only when it computes next, and until then would write the old ones
+  // out: so one row is computed, and dropped. It need not find room.
+  batch_.clear();
+  cancelling_.clear();
+  batch_.add(TokenId{0}, end - discard, id, false);
+  const CallOutcome outcome = call_library();
+  llama_memory_seq_rm(memory(), id, at(end - discard), -1);
+  return outcome == CallOutcome::broken ? ShiftOutcome::broken : ShiftOutcome::done;
+}
+
 void LlamaEngine::learn_range_format(const LlamaModel& model) {
   CacheShape shape = model.memory().cells;
   shape.k = ggml_type_of(geometry_.cache_type_k);

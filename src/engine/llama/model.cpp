@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "engine/llama/context.h"
+#include "engine/llama/embedder.h"
 #include "engine/llama/engine.h"
 #include "engine/llama/log_sink.h"
 
@@ -205,6 +206,11 @@ Fingerprint LlamaModel::fingerprint(KvType k, KvType v) const {
 Result<std::unique_ptr<Engine>, BuildFault> LlamaModel::build(const Geometry& geometry,
                                                               const EngineOptions& options) {
   return build_engine(*this, geometry, options);
+}
+
+Result<std::unique_ptr<Embedder>, BuildFault> LlamaModel::build_embedder(
+    std::optional<Pooling> pooling, const EngineOptions& options) {
+  return LlamaEmbedder::make(*this, pooling, options);
 }
 
 Result<std::unique_ptr<Model>, LoadFault> load_model(const std::string& path,

@@ -35,6 +35,8 @@ class LlamaModel final : public Model {
   const ModelInfo& info() const override { return info_; }
   Result<std::unique_ptr<Engine>, BuildFault> build(const Geometry& geometry,
                                                     const EngineOptions& options) override;
+  Result<std::unique_ptr<Embedder>, BuildFault> build_embedder(
+      std::optional<Pooling> pooling, const EngineOptions& options) override;
   Bytes bytes_per_token(KvType k, KvType v) const override;
   Fingerprint fingerprint(KvType k, KvType v) const override;
 

@@ -298,6 +298,7 @@ void set_reasoning(const llama_vocab* vocab, const SamplingParams& params,
     return common_tokenize(vocab, text, false, true);
   };
   out.reasoning_budget_tokens = params.reasoning_budget;
+  out.reasoning_control = params.reasoning_control;
   out.reasoning_budget_start = tokens(params.reasoning_start);
   for (const std::string& end : params.reasoning_ends) {
     out.reasoning_budget_end.push_back(tokens(end));
@@ -368,6 +369,8 @@ std::unique_ptr<Sampler> LlamaSampler::clone() const {
   out->failed_ = failed_;
   return out;
 }
+
+bool LlamaSampler::end_thoughts() { return common_sampler_reasoning_budget_force(chain_.get()); }
 
 std::optional<TokenId> LlamaSampler::choose(llama_context* context, std::int32_t row,
                                             const float* logits) {

@@ -35,6 +35,7 @@ class LlamaSampler final : public Sampler {
   // copy afresh.
   std::unique_ptr<Sampler> clone() const override;
   std::uint32_t seed() const override { return seed_; }
+  bool end_thoughts() override;
 
   // Chooses from row `row` of the last llama_decode and accepts the choice. Empty: no token is left
   // to choose (a grammar's dead end, broken logits); it stays empty for ever.

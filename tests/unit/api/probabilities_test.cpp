@@ -27,7 +27,7 @@ class ProbabilitiesTest : public testing::Test {
     bool word = false;
     for (const char c : text) {
       const TokenId token{static_cast<unsigned char>(c)};
-      TokenEvent event{token, "", -1.0F, {{token, -1.0F}}};
+      TokenEvent event{token, Seat(0), "", -1.0F, {{token, -1.0F}}};
       word = scanner.feed(vocabulary_->piece(token), event.text);
       probabilities.add(event);
       out.push_back(texts(probabilities.take()));
@@ -73,7 +73,7 @@ TEST_F(ProbabilitiesTest, WhatAStopWordCutsOffHasNone) {
 TEST_F(ProbabilitiesTest, TokensWithoutTextKeepTheirPlace) {
   Probabilities probabilities(*vocabulary_, {.wanted = true});
   const auto add = [&](TokenId token, const char* text) {
-    probabilities.add({token, text, -1.0F, {}});
+    probabilities.add({token, Seat(0), text, -1.0F, {}});
     const std::string json = probabilities.take();
     std::vector<int> ids;
     if (json.empty()) return ids;
@@ -88,7 +88,8 @@ TEST_F(ProbabilitiesTest, TokensWithoutTextKeepTheirPlace) {
 }
 
 TEST_F(ProbabilitiesTest, WordedLikeLlamaServer) {
-  const TokenEvent event{TokenId{'"'}, "\"", -0.5F, {{TokenId{'"'}, -0.5F}, {TokenId{0xF0}, -2}}};
+  const TokenEvent event{
+      TokenId{'"'}, Seat(0), "\"", -0.5F, {{TokenId{'"'}, -0.5F}, {TokenId{0xF0}, -2}}};
   Probabilities plain(*vocabulary_, {.wanted = true, .top = 2});
   plain.add(event);
   EXPECT_EQ(plain.take(), R"([{"id":34,"token":"\"","bytes":[34],"logprob":-0.5,"top_logprobs":[)"
@@ -97,7 +98,7 @@ TEST_F(ProbabilitiesTest, WordedLikeLlamaServer) {
   EXPECT_EQ(plain.take(), "");
 
   Probabilities after(*vocabulary_, {.wanted = true, .top = 1, .post_sampling = true});
-  after.add({TokenId{0xA9}, "\xA9", 0.25F, {{TokenId{'a'}, 0.75F}, {TokenId{'b'}, 0.0F}}});
+  after.add({TokenId{0xA9}, Seat(0), "\xA9", 0.25F, {{TokenId{'a'}, 0.75F}, {TokenId{'b'}, 0.0F}}});
   EXPECT_EQ(after.take(),
             "[{\"id\":169,\"token\":\"\xEF\xBF\xBD\",\"bytes\":[169],\"prob\":0.25,"
             "\"top_probs\":[{\"id\":97,\"token\":\"a\",\"bytes\":[97],"
@@ -106,7 +107,7 @@ TEST_F(ProbabilitiesTest, WordedLikeLlamaServer) {
 
 TEST_F(ProbabilitiesTest, NothingWhenNobodyAsked) {
   Probabilities probabilities(*vocabulary_, {});
-  probabilities.add({TokenId{'a'}, "a", 0.0F, {}});
+  probabilities.add({TokenId{'a'}, Seat(0), "a", 0.0F, {}});
   probabilities.end({});
   EXPECT_EQ(probabilities.take(), "");
 }

@@ -267,6 +267,7 @@ TEST_F(FakeEngineDeathTest, SamplerOfAnotherVocabulary) {
    public:
     std::unique_ptr<Sampler> clone() const override { return std::make_unique<Foreign>(); }
     std::uint32_t seed() const override { return 0; }
+    bool end_thoughts() override { return false; }
   };
   Foreign foreign;
   EXPECT_DEATH(rig_.compute(Seat(0), "x", &foreign), "a sampler of another vocabulary");

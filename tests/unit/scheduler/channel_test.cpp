@@ -102,7 +102,7 @@ TEST(EventChannel, FinishIsNeverRefused) {
 TEST(EventChannel, ProgressIsTheLatestAndTakesNoRoom) {
   Counted counted(1);
   for (int i = 1; i <= 5; ++i) {
-    counted.channel.progress({Tokens(10), Tokens(0), Tokens(i), Micros(i)});
+    counted.channel.progress({Tokens(10), Tokens(0), Tokens(i), Micros(i), Seat(0)});
   }
   EXPECT_TRUE(counted.channel.has_room());
   EXPECT_EQ(counted.take().progress->processed, Tokens(5));

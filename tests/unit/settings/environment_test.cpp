@@ -77,8 +77,8 @@ TEST(Environment, BadValueNamesTheVariable) {
 TEST(Environment, UnsupportedVariablesAreFaults) {
   EXPECT_EQ(fault_of({}, {{"AIP_MODE", "PREDICTION"}}),
             "environment variable AIP_MODE is not supported yet");
-  EXPECT_EQ(fault_of({}, {{"LLAMA_ARG_EMBEDDINGS", "1"}}),
-            "environment variable LLAMA_ARG_EMBEDDINGS (--embeddings) is not supported yet");
+  EXPECT_EQ(fault_of({}, {{"LLAMA_ARG_RERANKING", "1"}}),
+            "environment variable LLAMA_ARG_RERANKING (--reranking) is not supported yet");
   EXPECT_EQ(warnings_of({}, {{"LLAMA_ARG_EMBEDDINGS", "0"}, {"LLAMA_ARG_NO_CONTEXT_SHIFT", "1"}}),
             "");
 }

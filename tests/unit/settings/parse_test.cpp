@@ -281,7 +281,7 @@ TEST(Parse, WhatAsksForNothingIsAccepted) {
   EXPECT_EQ(fault_of({"--cache-reuse", "4096"}),
             "--cache-reuse is not supported yet; only the value 0 is accepted");
   EXPECT_EQ(kind_of({"--cache-reuse", "off"}), FaultKind::not_supported);
-  EXPECT_EQ(fault_of({"--context-shift"}), "--context-shift is not supported yet");
+  EXPECT_EQ(fault_of({"--no-host"}), "--no-host is not supported yet");
 }
 
 // Whatever the words: either settings without a fault, or one line that says what is wrong.

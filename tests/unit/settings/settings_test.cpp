@@ -34,6 +34,9 @@ TEST(Settings, DeterministicImpliesTheSplitLayoutAndRefusesTheOther) {
   EXPECT_TRUE(plain->context.kv_unified && !plain->context.deterministic);
   EXPECT_TRUE(!result->context.kv_unified && result->context.deterministic);
   EXPECT_EQ(fault_of({"--deterministic", "--no-kv-unified"}), "");
+  EXPECT_NE(fault_of({"--deterministic", "--context-shift"}), "");
+  EXPECT_NE(fault_of({"--context-shift", "--preempt-policy", "admission-only"}), "");
+  EXPECT_EQ(fault_of({"--context-shift", "--keep", "-1"}), "");
   EXPECT_EQ(fault_of({"--deterministic", "--kv-unified"}),
             "--deterministic gives every slot its own cells: leave --kv-unified out, or "
             "--deterministic");
