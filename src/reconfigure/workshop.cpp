@@ -6,11 +6,20 @@
 #include <algorithm>
 #include <utility>
 
+#include <malloc.h>
+
 namespace fermata::reconfigure {
 namespace {
 
 // Beside the cells: graphs, outputs, buffers of one ubatch. More than was ever measured.
 constexpr Bytes aside{std::int64_t{256} << 20};
+
+// What a context leaves free in the heaps of several threads would add up over many changes.
+void return_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
 
 }  // namespace
 
@@ -68,7 +77,10 @@ void ModelWorkshop::remove(engine::Engine& engine) { give_up(engine).reset(); }
 
 void ModelWorkshop::discard(engine::Engine& engine) {
   if (remover_.joinable()) remover_.join();
-  remover_ = std::thread([engine = give_up(engine)]() mutable { engine.reset(); });
+  remover_ = std::thread([engine = give_up(engine)]() mutable {
+    engine.reset();
+    return_memory();
+  });
 }
 
 Bytes ModelWorkshop::needed(const Geometry& geometry) const {
