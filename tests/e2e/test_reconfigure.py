@@ -285,13 +285,13 @@ def test_many_at_once_and_many_in_a_row(start: Callable[..., Server]) -> None:
     sizes = []
     for round_ in range(100):
         change(server, n_ctx=2048 if round_ % 2 else 1024, n_parallel=3 if round_ % 2 else 2)
-        if round_ % 10 == 9:
+        if round_ < 20:
             sizes.append(resident_kib())
+    if not is_sanitized(server):  # The address sanitizer keeps what was freed.
+        # The old context of the last change goes on a thread of its own.
+        wait_until(lambda: resident_kib() <= sorted(sizes)[10] * 1.02 + 1024, f"less than {sizes}")
     again = server.chat("Count from 1 to 40.", said, "Say hello.", temperature=0, max_tokens=5)
     assert again["timings"]["prompt_n"] <= 15
-    if not is_sanitized(server):  # The address sanitizer keeps what was freed.
-        # The old context of the last change may not be gone yet: the least of several looks.
-        assert min(sizes[5:]) <= min(sizes[1:5]) * 1.02 + 1024, sizes
 
 
 def test_requests_that_arrive_meanwhile_are_answered(start: Callable[..., Server]) -> None:
