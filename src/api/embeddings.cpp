@@ -1,5 +1,6 @@
 #include "api/embeddings.h"
 
+#include "api/accepted.h"
 #include "api/error.h"
 #include "api/prompts.h"
 #include "scheduler/embeddings.h"
@@ -80,11 +81,7 @@ std::string openai_text(const Wording& wording, const std::vector<engine::TextVe
 }
 
 ApiError error_of(scheduler::EmbedEnd end) {
-  if (end == scheduler::EmbedEnd::stopping) {
-    return {.type = ErrorType::unavailable,
-            .message = "the server is shutting down",
-            .retry_after_s = 1};
-  }
+  if (end == scheduler::EmbedEnd::stopping) return stopping();
   return {.type = ErrorType::server,
           .message = "the library failed while computing this request; try it again"};
 }
@@ -163,17 +160,10 @@ bool wants_base64(const Fields& fields) {
 std::unique_ptr<Exchange> submit(const Context& context, Wording wording, scheduler::EmbedJob job) {
   job.reply = std::make_shared<scheduler::EmbedReply>();
   auto exchange = std::make_unique<EmbeddingExchange>(std::move(wording), job.reply);
-  switch (context.scheduler->embed(job)) {
-    case scheduler::SubmitOutcome::accepted:
-      return exchange;
-    case scheduler::SubmitOutcome::queue_full:
-      throw ApiError{.type = ErrorType::rate_limit,
-                     .message = "too many requests are waiting; try again later",
-                     .retry_after_s = context.scheduler->retry_after_seconds()};
-    case scheduler::SubmitOutcome::stopping:
-      break;
-  }
-  throw error_of(scheduler::EmbedEnd::stopping);
+  check_accepted(context.scheduler->embed(job), ErrorType::rate_limit,
+                 "too many requests are waiting; try again later",
+                 context.scheduler->retry_after_seconds());
+  return exchange;
 }
 
 std::unique_ptr<Exchange> embeddings(const Json& body, const Context& context, Shape shape) {

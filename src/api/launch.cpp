@@ -1,5 +1,6 @@
 #include "api/launch.h"
 
+#include "api/accepted.h"
 #include "api/conversation.h"
 #include "api/error.h"
 #include "api/sampling_fields.h"
@@ -80,18 +81,9 @@ scheduler::Submission make_submission(const Context& context, Request& request) 
 }
 
 void submit(const Context& context, std::vector<scheduler::Submission>& submissions) {
-  switch (context.scheduler->submit(submissions)) {
-    case scheduler::SubmitOutcome::accepted:
-      return;
-    case scheduler::SubmitOutcome::queue_full:
-      throw ApiError{.type = ErrorType::rate_limit,
-                     .message = "too many requests are waiting; try again later",
-                     .retry_after_s = context.scheduler->retry_after_seconds()};
-    case scheduler::SubmitOutcome::stopping:
-      throw ApiError{.type = ErrorType::unavailable,
-                     .message = "the server is shutting down",
-                     .retry_after_s = 1};
-  }
+  check_accepted(context.scheduler->submit(submissions), ErrorType::rate_limit,
+                 "too many requests are waiting; try again later",
+                 context.scheduler->retry_after_seconds());
 }
 
 // What the scheduler would refuse is told before anything is queued.

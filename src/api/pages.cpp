@@ -1,5 +1,6 @@
 #include "api/pages.h"
 
+#include "api/accepted.h"
 #include "api/error.h"
 #include "api/fields.h"
 #include "api/reply_exchange.h"
@@ -127,10 +128,6 @@ Json page_json(const PageInfo& page) {
           {"price", page.price_seconds}};
 }
 
-ApiError unavailable(std::string message) {
-  return {.type = ErrorType::unavailable, .message = std::move(message), .retry_after_s = 1};
-}
-
 ApiError error_of(const PageCommand& command, PageOutcome outcome) {
   switch (outcome) {
     case PageOutcome::missing:
@@ -147,9 +144,11 @@ ApiError error_of(const PageCommand& command, PageOutcome outcome) {
       return not_found("page " + command.name +
                        " was damaged or is another model's, and was set aside; the log says which");
     case PageOutcome::busy:
-      return unavailable("the store is busy; try again later");
+      return {.type = ErrorType::unavailable,
+              .message = "the store is busy; try again later",
+              .retry_after_s = 1};
     case PageOutcome::stopping:
-      return unavailable("the server is shutting down");
+      return stopping();
     case PageOutcome::failed:
     case PageOutcome::done:
       break;
@@ -189,16 +188,8 @@ std::unique_ptr<Exchange> page_action(const Context& context, const Inquiry& inq
   PageCommand command = read_command(context, inquiry);
   command.reply = std::make_shared<Reply<PageAnswer>>();
   auto reply = command.reply;
-  switch (context.scheduler->ask(command)) {
-    case scheduler::SubmitOutcome::accepted:
-      break;
-    case scheduler::SubmitOutcome::queue_full:
-      throw ApiError{.type = ErrorType::rate_limit,
-                     .message = "too many questions about pages wait; try again later",
-                     .retry_after_s = 1};
-    case scheduler::SubmitOutcome::stopping:
-      throw unavailable("the server is shutting down");
-  }
+  check_accepted(context.scheduler->ask(command), ErrorType::rate_limit,
+                 "too many questions about pages wait; try again later");
   return reply_exchange<PageAnswer>(
       std::move(reply),
       [command = std::move(command)](const PageAnswer& answer) { return word(command, answer); });

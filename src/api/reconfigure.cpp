@@ -1,5 +1,6 @@
 #include "api/reconfigure.h"
 
+#include "api/accepted.h"
 #include "api/error.h"
 #include "api/fields.h"
 #include "api/reply_exchange.h"
@@ -118,11 +119,6 @@ Piece conflict(const Receipt& receipt, const std::string& message) {
   return {.head = std::move(head), .body = dump(out), .done = true};
 }
 
-ApiError stopping() {
-  return {
-      .type = ErrorType::unavailable, .message = "the server is shutting down", .retry_after_s = 1};
-}
-
 Piece answer(const Receipt& receipt) {
   switch (receipt.outcome) {
     case Receipt::Outcome::refused:
@@ -131,8 +127,8 @@ Piece answer(const Receipt& receipt) {
       }
       return conflict(receipt, receipt.refusal.message);
     case Receipt::Outcome::rolled_back:
-      return conflict(receipt, "the new context could not be built, and the old one serves on: " +
-                                   receipt.failure);
+      return conflict(receipt,
+                      "the change was undone, and the old context serves on: " + receipt.failure);
     case Receipt::Outcome::stopping:
       return error_exchange(stopping())->pull();
     case Receipt::Outcome::done:
@@ -144,16 +140,8 @@ Piece answer(const Receipt& receipt) {
 std::unique_ptr<Exchange> begin(Change change, const Context& context) {
   auto reply = std::make_shared<scheduler::ChangeReply>();
   scheduler::ChangeCommand command{.change = std::move(change), .reply = reply};
-  switch (context.scheduler->reconfigure(std::move(command))) {
-    case scheduler::SubmitOutcome::accepted:
-      break;
-    case scheduler::SubmitOutcome::queue_full:
-      throw ApiError{.type = ErrorType::unavailable,
-                     .message = "another reconfigure is under way; try again later",
-                     .retry_after_s = 1};
-    case scheduler::SubmitOutcome::stopping:
-      throw stopping();
-  }
+  check_accepted(context.scheduler->reconfigure(std::move(command)), ErrorType::unavailable,
+                 "another reconfigure is under way; try again later");
   return reply_exchange<Receipt>(std::move(reply), answer);
 }
 

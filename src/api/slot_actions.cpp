@@ -1,5 +1,6 @@
 #include "api/slot_actions.h"
 
+#include "api/accepted.h"
 #include "api/error.h"
 #include "api/fields.h"
 #include "api/reply_exchange.h"
@@ -91,11 +92,6 @@ ApiError not_found(std::string message) {
   return {.type = ErrorType::not_found, .message = std::move(message)};
 }
 
-ApiError stopping() {
-  return {
-      .type = ErrorType::unavailable, .message = "the server is shutting down", .retry_after_s = 1};
-}
-
 ApiError error_of(HoldAction action, const HoldCommand& command, HoldOutcome outcome) {
   const std::string slot = command.seat ? std::to_string(command.seat->value) : "";
   const std::string task = command.id ? std::to_string(command.id->value) : "";
@@ -166,16 +162,8 @@ std::unique_ptr<Exchange> slot_action(const Context& context, const Inquiry& inq
     throw bad_request("id_task: is missing; without a slot it names the request");
   }
   command.reply = std::make_shared<scheduler::HoldReply>();
-  switch (context.scheduler->hold(command)) {
-    case scheduler::SubmitOutcome::accepted:
-      break;
-    case scheduler::SubmitOutcome::queue_full:
-      throw ApiError{.type = ErrorType::rate_limit,
-                     .message = "too many slot actions wait for the next step; try again later",
-                     .retry_after_s = 1};
-    case scheduler::SubmitOutcome::stopping:
-      throw stopping();
-  }
+  check_accepted(context.scheduler->hold(command), ErrorType::rate_limit,
+                 "too many slot actions wait for the next step; try again later");
   auto reply = command.reply;
   return reply_exchange<HoldReceipt>(std::move(reply),
                                      [command = std::move(command)](const HoldReceipt& receipt) {

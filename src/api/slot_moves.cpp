@@ -1,5 +1,6 @@
 #include "api/slot_moves.h"
 
+#include "api/accepted.h"
 #include "api/error.h"
 #include "api/fields.h"
 #include "api/reply_exchange.h"
@@ -85,9 +86,7 @@ ApiError error_of(const SlotCommand& command, SlotOutcome outcome) {
     case SlotOutcome::no_seat:
       return bad_request("Invalid slot ID");
     case SlotOutcome::stopping:
-      return {.type = ErrorType::unavailable,
-              .message = "the server is shutting down",
-              .retry_after_s = 1};
+      return stopping();
     case SlotOutcome::unsupported:
       return {.type = ErrorType::not_supported,
               .message =
@@ -175,16 +174,8 @@ std::unique_ptr<Exchange> move_slot(const Context& context, SlotAction action, S
   command.name = read_name(action, inquiry);
   command.reply = std::make_shared<Reply<SlotAnswer>>();
   auto reply = command.reply;
-  switch (context.scheduler->ask(command)) {
-    case scheduler::SubmitOutcome::accepted:
-      break;
-    case scheduler::SubmitOutcome::queue_full:
-      throw ApiError{.type = ErrorType::rate_limit,
-                     .message = "too many slot actions wait for the next step; try again later",
-                     .retry_after_s = 1};
-    case scheduler::SubmitOutcome::stopping:
-      throw error_of(command, SlotOutcome::stopping);
-  }
+  check_accepted(context.scheduler->ask(command), ErrorType::rate_limit,
+                 "too many slot actions wait for the next step; try again later");
   return reply_exchange<SlotAnswer>(
       std::move(reply),
       [command = std::move(command)](const SlotAnswer& answer) { return word(command, answer); });

@@ -172,7 +172,7 @@ void Pool::release(Seat seat, bool keep, Micros now) {
   FERMATA_CHECK(state.use == SeatUse::busy, "releasing a seat that nobody has");
   state.use = SeatUse::idle;
   state.last_used = now;
-  if (const Tokens kept = state.unshifted; kept != everything) {
+  if (const Tokens kept = state.unshifted; keep && kept != everything) {
     const auto done = engine_.truncate(seat, kept);
     FERMATA_CHECK(done == engine::EditOutcome::done, "what can be shifted cannot be cut");
     cut(seat, kept);

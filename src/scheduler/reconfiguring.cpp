@@ -146,8 +146,8 @@ bool Scheduler::begin_change() {
     end_change(Receipt::Outcome::refused);
     return true;
   }
-  if (change_.absent)
-    decided->path = reconfigure::Path::in_place;  // There is nothing to build beside.
+  // Without an engine there is nothing to build beside.
+  if (change_.absent) decided->path = reconfigure::Path::in_place;
   change_.now->plan = *decided;
   receipt.path = decided->path;
   receipt.after = decided->to;
@@ -167,12 +167,14 @@ std::vector<reconfigure::Request> Scheduler::requests_under_way() const {
   for (const auto* list : {&running_, &parked_, &waiting_}) {
     for (const auto& sequence : *list) {
       const Request& request = sequence->request();
-      const Tokens known = std::max(sequence->prompt_length(), sequence->computed());
-      const Tokens most = sequence->prompt_length() + request.max_tokens + Tokens(1);
       // What ends with the window in any case ends with the new one; it has room for one more.
-      const bool is_open =
-          request.max_tokens < Tokens(0) || request.max_tokens >= window || most > window;
-      out.push_back({request.id, sequence->last_seat(), is_open ? known + Tokens(2) : most});
+      Tokens least = std::max(sequence->prompt_length(), sequence->computed()) + Tokens(2);
+      // In this order nothing overflows.
+      if (request.max_tokens >= Tokens(0) && request.max_tokens < window) {
+        const Tokens most = sequence->prompt_length() + request.max_tokens + Tokens(1);
+        if (most <= window) least = most;
+      }
+      out.push_back({request.id, sequence->last_seat(), least});
     }
   }
   return out;

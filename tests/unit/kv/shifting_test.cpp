@@ -1,5 +1,7 @@
 // A context shift moves cells: what the pool says of them stays true, and nobody else is touched.
+#include "engine/absent.h"
 #include "engine/fake/fake_engine.h"
+#include "engine/relay.h"
 #include "kv/pool.h"
 #include "unit/kv/computing.h"
 
@@ -53,6 +55,20 @@ TEST_F(Shifting, WhatMovedServesNobodyElse) {
   pool_.evict(Seat(0));
   EXPECT_EQ(pool_.offer(tokens_of("abcdefghijopqrstuvwxyz")).cells, Tokens(10));
   check_cells();
+}
+
+TEST_F(Shifting, WhatIsParkedWithoutAnEngineEndsNobody) {
+  // The process ended when a context could not be replaced while a shifted reply ran.
+  engine::Relay relay(engine_);
+  Pool pool(relay, {.budgets = {}, .block = block, .cache_min = Tokens(1)});
+  ASSERT_EQ(pool.take(Seat(0), Tokens(0)), Tokens(0));
+  compute(relay, pool, Seat(0), tokens_of("abcdefghijklmnop"));
+  ASSERT_EQ(pool.shift(Seat(0), Tokens(4), Tokens(4)), Shifted::done);
+  engine::AbsentEngine absent(engine_);
+  relay.point_to(absent);
+  EXPECT_TRUE(pool.image(Seat(0), true).pieces.empty());
+  pool.release(Seat(0), false, Micros(1));
+  EXPECT_EQ(pool.use(Seat(0)), SeatUse::empty);
 }
 
 TEST_F(Shifting, NothingIsLeftOfASequenceThatKeptNothing) {
