@@ -94,6 +94,10 @@ ApiError error_of(const FinalEvent& final) {
     case FailureKind::engine_broken:
       return {.type = ErrorType::server,
               .message = "the library failed while computing this request; try it again"};
+    case FailureKind::no_engine:
+      return {.type = ErrorType::unavailable,
+              .message = "no context could be built; the log says why, and it is tried again",
+              .retry_after_s = 10};
     case FailureKind::stopping:
       return {.type = ErrorType::unavailable,
               .message = "the server is shutting down",

@@ -187,6 +187,17 @@ void write_changes(Exposition& out, const scheduler::SchedulerStats& stats,
               as_double(stats.changes.value()));
   out.counter("llamacpp:reconfigure_failed_total", "Such changes that were refused or undone.",
               as_double(stats.changes_failed.value()));
+  const auto depth = static_cast<double>(status.depth);
+  out.gauge("fermata_sleep_depth", "0: awake, 1: without a context, 2: without weights too.",
+            depth);
+  out.counter("fermata_sleeps_total", "How often the context was released after idle time.",
+              as_double(stats.sleeps.value()));
+  out.counter("fermata_wakes_total", "How often a request brought it back.",
+              as_double(stats.wakes.value()));
+  out.gauge("fermata_sleep_released_bytes", "Memory that the last falling asleep gave back.",
+            static_cast<double>(stats.slept_off.value()));
+  out.histogram("fermata_wake_seconds", "From the first request to the context's being there.",
+                stats.wake_time);
   out.gauge("fermata_geometry_version", "Of the geometry in force, 1 at the start.",
             static_cast<double>(status.version));
 }
@@ -331,7 +342,7 @@ std::unique_ptr<Exchange> props(const Context& context) {
                       {"bos_token", token_text(vocabulary.special().bos)},
                       {"eos_token", token_text(vocabulary.special().eos)},
                       {"build_info", context.build},
-                      {"is_sleeping", false},
+                      {"is_sleeping", status.depth != scheduler::Depth::awake},
                       {"deterministic", context.settings->context.deterministic},
                       {"cors_proxy_enabled", false},
                       {"context_geometry",

@@ -103,6 +103,9 @@ scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& setti
   out.copies_idle = settings.server.cache_idle_slots;
   out.context_shift = settings.context.context_shift;
   out.shows_texts = settings.server.slots_debug;
+  const settings::ServerSettings& server = settings.server;
+  if (server.sleep_idle_s > 0) out.sleep.context = seconds(server.sleep_idle_s);
+  if (server.sleep_weights_s >= 0) out.sleep.weights = seconds(server.sleep_weights_s);
   return out;
 }
 

@@ -71,13 +71,14 @@ void print_figures(const sim::Figures& figures) {
   std::printf(
       "%lld requests (%lld cancelled, %lld failed as they had to), %lld ticks, %lld parks, %lld "
       "resumes, %lld tokens recomputed, %lld conversations fetched, %lld steps without room, %lld "
-      "broken\n"
+      "broken, %lld changes of the geometry, asleep %lld times\n"
       "longest wait of a parked request: %.2f of its bound\n",
       static_cast<long long>(figures.requests), static_cast<long long>(figures.cancelled),
       static_cast<long long>(figures.failed), static_cast<long long>(figures.ticks),
       static_cast<long long>(figures.parks), static_cast<long long>(figures.resumes),
       static_cast<long long>(figures.recomputed), static_cast<long long>(figures.fetched),
       static_cast<long long>(figures.no_room), static_cast<long long>(figures.broken),
+      static_cast<long long>(figures.changes), static_cast<long long>(figures.sleeps),
       figures.wait_of_bound);
 }
 

@@ -69,6 +69,7 @@ enum class FailureKind : std::uint8_t {
   sampler_failed,      // No token satisfies the grammar; the reply so far is valid.
   pool_full,      // No cells for its next token, and parking is off; the reply so far is valid.
   engine_broken,  // The library failed in a step; the reply so far is valid.
+  no_engine,      // No context could be built for a while; nothing was computed.
   stopping,       // The server is shutting down.
 };
 

@@ -36,6 +36,7 @@ enum class SlotOutcome : std::uint8_t {
   busy,           // Too much is under way.
   failed,         // The disk refused; the log says why.
   no_seat,        // The geometry has changed meanwhile.
+  no_engine,      // No context could be built for a while.
   stopping,
 };
 

@@ -47,6 +47,8 @@ class Embedder {
 
   virtual Pooling pooling() const = 0;               // Constant; thread-safe.
   virtual const EmbedderLimits& limits() const = 0;  // Constant; thread-safe.
+  // Gives its memory back until the next call, which takes it again, and may fail for want of it.
+  virtual void sleep() = 0;
   // out[i] are the vectors of texts[i].
   // REQUIRES: 1 <= texts <= limits().texts; each of 1 to limits().text tokens of the vocabulary;
   // one text, or limits().together tokens at most.

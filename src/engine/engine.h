@@ -138,7 +138,8 @@ class Engine {
   [[nodiscard]] virtual Result<void, MoveFault> import_range(Seat seat,
                                                              std::span<const std::byte> bytes) = 0;
 
-  // Exact bytes of all that a seat holds, whatever the memory. They are for this engine only.
+  // Exact bytes of all that a seat holds, whatever the memory. They are for engines of the same
+  // model file, KV types and options, in the split layout with as many seats.
   // REQUIRES: position(seat) > 0. The seat is unchanged.
   [[nodiscard]] virtual Result<void, MoveFault> export_sequence(Seat seat, ByteBuffer& into) = 0;
   // The seat holds what the exported one did. REQUIRES: position(seat) == 0; on failure it stays

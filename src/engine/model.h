@@ -68,6 +68,10 @@ class Model {
   // Pooling: none chosen is the model's own. Any thread. Destroyed before the model.
   virtual Result<std::unique_ptr<Embedder>, BuildFault> build_embedder(
       std::optional<Pooling> pooling, const EngineOptions& options) = 0;
+  // Gives the weights back until the next engine or embedder is built, which may fail then, as when
+  // the file has changed. What was known of them stays known. REQUIRES: no engine is there, and no
+  // embedder but sleeping ones. Not beside build().
+  virtual void sleep() = 0;
   // KV bytes of one token over all layers that keep one cell a token. Thread-safe.
   virtual Bytes bytes_per_token(KvType k, KvType v) const = 0;
   // Of weights, KV types, position scheme and the library's state version. Reads the whole model

@@ -47,8 +47,9 @@ bool Archive::save(Seat seat, double price_seconds, SaveAt at) {
 Archive::SaveAs Archive::save_as(const std::string& name, Image image, double price_seconds,
                                  store::Ticket& ticket) {
   store::Draft draft = draft_of(image, price_seconds, store::Reason::client_request);
-  if (is_stored(draft, name)) return SaveAs::stored;
-  if (draft.name.empty()) return SaveAs::taken;
+  const bool is_there = is_stored(draft, name);
+  if (draft.name.empty()) return SaveAs::taken;  // Though it may be there without one.
+  if (is_there) return SaveAs::stored;
   ticket = Ticket(next_ticket_++);
   switch (hand_in(ticket, std::move(image), std::move(draft), true)) {
     case store::Submit::accepted:

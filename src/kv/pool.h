@@ -71,6 +71,7 @@ class Pool {
   void give_to(Seat seat, const Owner& owner, std::string_view conversation = {});
   // REQUIRES: use(seat) == busy; one reservation a seat at a time.
   [[nodiscard]] Reservation reserve(Seat seat, Tokens total);
+  Tokens promised(Seat seat) const { return at(seat).promised; }  // 0: nothing.
 
   // The engine computed these rows of a busy seat.
   void appended(Seat seat, std::span<const TokenId> tokens);

@@ -57,6 +57,10 @@ SlotOutcome outcome_of(store::Outcome outcome) {
   return SlotOutcome::failed;
 }
 
+bool needs_engine(SlotAction action) {
+  return action == SlotAction::restore || action == SlotAction::page_in;
+}
+
 }  // namespace
 
 void SlotDesk::give(const SlotCommand& command, SlotAnswer answer) const {
@@ -74,6 +78,11 @@ bool SlotDesk::holds(const SlotCommand& command) const {
 
 void SlotDesk::carry_out(SlotCommand command) {
   if (!exists(command.seat)) return refuse(command, SlotOutcome::no_seat);
+  if (needs_engine(command.action) && !options_.has_engine()) {
+    if (put_off_.size() == deferred_max) return refuse(command, SlotOutcome::busy);
+    put_off_.push_back(std::move(command));
+    return;
+  }
   switch (command.action) {
     case SlotAction::save:
       return save(std::move(command));
@@ -157,6 +166,7 @@ void SlotDesk::finish(Pending& pending) {
 // What the seat holds stays until all is known to be right.
 void SlotDesk::restore(Pending& pending) {
   const SlotCommand& command = pending.command;
+  if (!options_.has_engine()) return refuse(command, SlotOutcome::no_engine);
   const auto file = read_slot_file(pending.file);
   if (!file) {
     const bool is_version = file.error() == SlotFileFault::other_version;
@@ -263,6 +273,7 @@ void SlotDesk::paged_in(SlotCommand& command, store::Completion& completion) {
   answer.tokens = completion.page.tokens;
   answer.bytes = completion.page.bytes;
   answer.tier = "ram";
+  const bool has_engine = options_.has_engine();
   const Owner& owner = command.owner;
   std::vector<TokenId> tokens = std::move(completion.tokens);
   if (!pool_.shelve(tokens, std::move(completion.blocks), completion.page.in_chunks, owner)) {
@@ -270,7 +281,8 @@ void SlotDesk::paged_in(SlotCommand& command, store::Completion& completion) {
   }
   tokens.push_back(TokenId{0});  // Whatever comes next.
   const Offer offer = pool_.offer(tokens, owner);
-  if (is_idle(command.seat) && offer.reuse > Tokens(0) && make_cells(command.seat, offer.cells)) {
+  if (has_engine && is_idle(command.seat) && offer.reuse > Tokens(0) &&
+      make_cells(command.seat, offer.cells)) {
     if (pool_.use(command.seat) == SeatUse::idle) options_.evict(command.seat);
     const Tokens held = pool_.take_shelved(command.seat, tokens, offer, owner);
     pool_.give_to(command.seat, owner, completion.page.name);
@@ -280,8 +292,17 @@ void SlotDesk::paged_in(SlotCommand& command, store::Completion& completion) {
   give(command, answer);
 }
 
+void SlotDesk::give_up_waiting() {
+  for (const SlotCommand& command : put_off_) refuse(command, SlotOutcome::no_engine);
+  put_off_.clear();
+}
+
 bool SlotDesk::settle() {
   bool worked = false;
+  if (waits_for_engine() && options_.has_engine()) {
+    for (SlotCommand& command : std::exchange(put_off_, {})) carry_out(std::move(command));
+    worked = true;
+  }
   if (options_.files != nullptr) {
     done_.clear();
     options_.files->reap(done_);
@@ -305,9 +326,11 @@ void SlotDesk::stop() {
   for (const auto& [ticket, pending] : in_files_) refuse(pending.command, SlotOutcome::stopping);
   for (const auto& [ticket, pending] : in_store_) refuse(pending.command, SlotOutcome::stopping);
   for (const Pending& pending : deferred_) refuse(pending.command, SlotOutcome::stopping);
+  for (const SlotCommand& command : put_off_) refuse(command, SlotOutcome::stopping);
   in_files_.clear();
   in_store_.clear();
   deferred_.clear();
+  put_off_.clear();
 }
 
 }  // namespace fermata::kv

@@ -22,6 +22,7 @@ struct SlotDeskOptions {
   SlotFiles* files = nullptr;  // None: no files. Outlives the desk.
   ArchiveOptions archive;
   std::function<void(Seat)> evict;      // An idle seat, as for any request.
+  std::function<bool()> has_engine;     // Else what needs one waits for it.
   std::function<double(Tokens)> price;  // Seconds of prefill.
 };
 
@@ -40,6 +41,14 @@ class SlotDesk {
 
   // Exactly one answer comes. REQUIRES: there is what the action needs: files, or a store.
   void carry_out(SlotCommand command);
+  // Somebody waits until there is an engine.
+  bool waits_for_engine() const { return !put_off_.empty(); }
+  // Those are answered that there is none.
+  void give_up_waiting();
+  // Something is under way, or waits.
+  bool is_busy() const {
+    return !in_files_.empty() || !in_store_.empty() || !deferred_.empty() || waits_for_engine();
+  }
   // One of the store's completions. False: it is not of this desk.
   bool take(store::Completion& completion);
   // Takes what the files' worker has done, and does what waited for a seat to be idle. Whether
@@ -82,7 +91,8 @@ class SlotDesk {
   std::uint64_t next_ = 1;
   std::unordered_map<SlotTicket, Pending> in_files_;
   std::unordered_map<store::Ticket, Pending> in_store_;
-  std::vector<Pending> deferred_;  // Until their seat is idle.
+  std::vector<Pending> deferred_;     // Until their seat is idle.
+  std::vector<SlotCommand> put_off_;  // Until there is an engine.
   std::vector<SlotFileDone> done_;
 };
 

@@ -153,6 +153,7 @@ class Checker {
       }
       const Tokens shared = is_whole ? parked.shared : Tokens(0);
       if (parked.mode == ParkMode::swap) swapped_in_ += parked.cells - shared;
+      fresh_ += parked.need;
     }
     return std::nullopt;
   }

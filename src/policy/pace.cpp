@@ -19,6 +19,11 @@ constexpr std::int32_t samples_max = 16;
 // Rows of the first piece beside decoding streams, before anything has been measured.
 constexpr Tokens first_piece{16};
 
+// Of the time of the decode rows. A stream's gap is then less than twice as long as without
+// prompts, and where many prompts are new beside few streams no longer than if those decoded too.
+constexpr double prompt_share_least = 0.75;
+constexpr double prompt_share_most = 4.0;
+
 void learn(double& mean, double value) {
   mean = mean == 0.0 ? value : mean + newest * (value - mean);
 }
@@ -112,14 +117,18 @@ Rates Pace::rates(std::int32_t decode_rows) const {
   return out;
 }
 
-Tokens prefill_allowance(const Rates& rates, Micros step_budget, bool anyone_decodes,
+Tokens prefill_allowance(const Rates& rates, Micros step_budget, const Company& company,
                          Tokens batch_left) {
   FERMATA_CHECK(batch_left >= Tokens(1), "no row left in the batch");
-  if (!anyone_decodes) return batch_left;
+  if (company.decoding == 0) return batch_left;
   if (rates.prefill_per_1k == Micros(0) || rates.decode_step == Micros(0))
     return std::min(first_piece, batch_left);
-  const Micros budget = step_budget > Micros(0) ? step_budget : rates.decode_step * 2;
-  const std::int64_t left_us = std::max<std::int64_t>(budget.value - rates.decode_step.value, 0);
+  const auto decode_us = static_cast<double>(rates.decode_step.value);
+  const double share = std::clamp(static_cast<double>(company.prompts) / company.decoding,
+                                  prompt_share_least, prompt_share_most);
+  const std::int64_t left_us =
+      step_budget > Micros(0) ? std::max<std::int64_t>((step_budget - rates.decode_step).value, 0)
+                              : static_cast<std::int64_t>(decode_us * share);
   const Tokens rows{left_us * 1000 / rates.prefill_per_1k.value};
   return std::clamp(rows, Tokens(1), batch_left);
 }

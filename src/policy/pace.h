@@ -49,10 +49,17 @@ class CopyPace {
   double credit_us_ = 1.0;
 };
 
-// The rows of prefill that fit into a step of so many decode rows; at least 1, so that a prompt
-// always advances.
+// Who shares a step.
+struct Company {
+  std::int32_t decoding = 0;  // Rows that each go on one token.
+  std::int32_t prompts = 0;   // Of sequences in prefill.
+};
+
+// The rows of prefill that fit into a step; at least 1, so that a prompt always advances. Without a
+// budget prompts get three quarters of what the decode rows take, or as much for each prompt as for
+// each decode row where that is more, up to four times as much.
 // REQUIRES: batch_left >= 1.
-Tokens prefill_allowance(const Rates& rates, Micros step_budget, bool anyone_decodes,
+Tokens prefill_allowance(const Rates& rates, Micros step_budget, const Company& company,
                          Tokens batch_left);
 
 }  // namespace fermata::policy

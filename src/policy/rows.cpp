@@ -40,7 +40,9 @@ void plan_rows(const View& view, Tokens room, Plan& plan) {
   }
   if (left <= Tokens(0)) return;
   const Tokens beside = left;
-  left = prefill_allowance(view.rates, view.step_budget, !plan.run.empty(), left);
+  Company company{.decoding = static_cast<std::int32_t>(plan.run.size())};
+  for (std::size_t i = 0; i < view.running.size(); ++i) company.prompts += runs(i, false);
+  left = prefill_allowance(view.rates, view.step_budget, company, left);
   bool is_first = true;
   for (std::size_t i = 0; i < view.running.size() && left > Tokens(0); ++i) {
     if (!runs(i, false)) continue;

@@ -105,6 +105,7 @@ struct ParkedView {
   bool held = false;  // By an operator: not to be resumed.
   GroupId group{};
   Tokens shared{0};  // In a group: of `cells`, those that come back as the first parked one's.
+  Tokens need{0};    // Without overcommit: cells in the worst case.
 };
 
 // Measured on this machine; 0: not known yet.
@@ -131,7 +132,7 @@ struct View {
   // Fixed shapes: a prompt is computed in pieces that end at its end and at multiples of so many
   // rows from position 0, each in one step; a reply is computed again row by row. 0: as it comes.
   Tokens chunk{0};
-  Micros step_budget;  // Of a step in which anybody decodes; 0: two decode steps.
+  Micros step_budget;  // Of a step in which anybody decodes; 0: see prefill_allowance().
   Rates rates;
   PreemptOptions preempt;
   bool can_swap = false;                 // The engine can move this memory's cells.

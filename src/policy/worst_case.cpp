@@ -1,5 +1,6 @@
 // The admission-only policy: a request starts when its worst case fits beside all others' worst
-// cases, so nothing ever has to be taken back.
+// cases, so nothing ever has to be taken back. Only a change of the geometry parks somebody, when a
+// copy fails; who is parked comes back first, on the same terms.
 #include "policy/copies.h"
 #include "policy/policy.h"
 #include "policy/rows.h"
@@ -23,6 +24,29 @@ class Draft {
 
   const SeatDraft& seats() const { return seats_; }
 
+  // Whether there is a place for all of them once idle seats are gone.
+  bool has_place(std::size_t seats, Tokens need) const {
+    const bool counts = view_.layout == Layout::pooled && need > Tokens(0);
+    return seats_.not_busy() >= seats && (!counts || need <= view_.cells - busy_ - outstanding_);
+  }
+
+  // REQUIRES: has_place(), counted over all that come in this plan.
+  void resume(std::size_t parked) {
+    const ParkedView& of = view_.parked[parked];
+    const auto any = seats_.best_free_seat(std::nullopt);
+    const Seat seat = of.seat ? *of.seat : any.value_or(Seat(0));
+    drop(seat);
+    while (view_.layout == Layout::pooled && unpromised_ < of.need) {
+      const auto victim = seats_.oldest_idle(seat, std::nullopt, {});
+      if (!victim) break;
+      drop(*victim);
+    }
+    if (of.need > Tokens(0)) unpromised_ = std::max(unpromised_ - of.need, Tokens(0));
+    outstanding_ += of.need;
+    seats_.take({of.id, seat, std::nullopt, Tokens(0)});
+    plan_.resume.push_back({parked, seat});
+  }
+
   // Admits if the cells can be found, evicting idle seats as far as needed. False: nothing changed.
   bool admit(const WaitingView& waiting, const Admission& admission) {
     if (view_.layout == Layout::pooled && waiting.need > Tokens(0) &&
@@ -41,6 +65,13 @@ class Draft {
   // What the shelf gives takes new cells.
   static Tokens reused_cells(const Admission& admission) {
     return admission.fetched > Tokens(0) ? Tokens(0) : admission.reuse;
+  }
+
+  void drop(Seat seat) {
+    if (seats_.use(seat) != SeatUse::idle) return;
+    plan_.evict.push_back(seat);
+    unpromised_ += seats_.exclusive(seat);
+    seats_.empty(seat);
   }
 
   bool make_room(const WaitingView& waiting, const Admission& admission) {
@@ -91,8 +122,32 @@ class Draft {
   Tokens unpromised_, busy_, outstanding_;
 };
 
-void plan_admissions(const View& view, Plan& plan) {
-  Draft draft(view, plan);
+// In order, those of one request together. False: somebody has to wait, and nobody may pass.
+bool plan_resumes(const View& view, Draft& draft) {
+  std::vector<GroupId> seen;
+  for (std::size_t first = 0; first < view.parked.size(); ++first) {
+    const GroupId group = view.parked[first].group;
+    if (group != GroupId() && std::ranges::find(seen, group) != seen.end()) continue;
+    seen.push_back(group);
+    std::vector<std::size_t> unit;
+    Tokens need{0};
+    bool is_free = true;
+    for (std::size_t p = first; p < view.parked.size(); ++p) {
+      const ParkedView& parked = view.parked[p];
+      if (p != first && (group == GroupId() || parked.group != group)) continue;
+      unit.push_back(p);
+      need += parked.need;
+      is_free = is_free && !parked.held &&
+                (!parked.seat || draft.seats().use(*parked.seat) != SeatUse::busy);
+    }
+    if (!is_free) continue;
+    if (!draft.has_place(unit.size(), need)) return false;
+    for (const std::size_t parked : unit) draft.resume(parked);
+  }
+  return true;
+}
+
+void plan_admissions(const View& view, Draft& draft) {
   for (const WaitingView& waiting : view.waiting) {
     if (waiting.prefixes.empty() || waiting.awaits_prompt) continue;
     // Its seat is taken: others may go on, it is first again when the seat is free.
@@ -114,8 +169,9 @@ void plan_worst_case(const View& view, Plan& plan) {
     for (const SeatView& seat : view.seats) {
       if (seat.use == SeatUse::idle) plan.evict.push_back(seat.seat);
     }
-  } else if (!view.waiting.empty()) {
-    plan_admissions(view, plan);
+  } else if (!view.waiting.empty() || !view.parked.empty()) {
+    Draft draft(view, plan);
+    if (plan_resumes(view, draft)) plan_admissions(view, draft);
   }
   plan_rows(view, view.batch_max, plan);  // What was promised is there.
   plan_copies(view, plan);

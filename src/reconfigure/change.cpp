@@ -27,6 +27,10 @@ std::string find_oddity(const Geometry& to, const Situation& situation) {
   if (situation.deterministic && to.layout != Layout::split) {
     return "kv_unified must be false: with --deterministic every sequence has a seat of its own";
   }
+  if (to.n_ctx < situation.chunk) {
+    return "n_ctx must be " + std::to_string(situation.chunk.value) +
+           " or more: with --deterministic prompts are computed in pieces of that length";
+  }
   return find_fault(to, situation.flash_attention);
 }
 

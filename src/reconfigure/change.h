@@ -52,6 +52,7 @@ struct Situation {
   Geometry now;
   bool flash_attention = true;
   bool deterministic = false;
+  Tokens chunk{0};    // Then prompts are computed in pieces of so many tokens.
   bool moves = true;  // The memory's states can be copied to another context.
   std::span<const Request> requests;
   Cost cost;
@@ -104,6 +105,7 @@ struct SequenceFate {
   Fate fate = Fate::restored;
   Reason reason = Reason::reconfigure;
 };
+using Fates = std::vector<SequenceFate>;
 
 struct Receipt {
   enum class Outcome : std::uint8_t { done, refused, rolled_back, stopping };
@@ -122,7 +124,7 @@ struct Receipt {
   Micros total = {};
   Bytes moved{0};
   Cost cost = {};
-  std::vector<SequenceFate> fates = {};
+  Fates fates = {};
   Refusal refusal = {};      // With `refused`.
   std::string failure = {};  // With `rolled_back`: why.
 };

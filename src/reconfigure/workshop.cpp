@@ -1,25 +1,17 @@
 #include "reconfigure/workshop.h"
 
 #include "base/check.h"
+#include "base/memory.h"
 #include "base/random.h"
 
 #include <algorithm>
 #include <utility>
-
-#include <malloc.h>
 
 namespace fermata::reconfigure {
 namespace {
 
 // Beside the cells: graphs, outputs, buffers of one ubatch. More than was ever measured.
 constexpr Bytes aside{std::int64_t{256} << 20};
-
-// What a context leaves free in the heaps of several threads would add up over many changes.
-void return_memory() {
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
-}
 
 }  // namespace
 
@@ -79,8 +71,15 @@ void ModelWorkshop::discard(engine::Engine& engine) {
   if (remover_.joinable()) remover_.join();
   remover_ = std::thread([engine = give_up(engine)]() mutable {
     engine.reset();
-    return_memory();
+    trim_heap();  // What is left in the heaps of several threads would add up over many changes.
   });
+}
+
+void ModelWorkshop::release_memory(bool weights) {
+  if (remover_.joinable()) remover_.join();
+  FERMATA_CHECK(engines_.empty() && !builder_.joinable(), "an engine is there");
+  if (weights) model_.sleep();
+  trim_heap();
 }
 
 Bytes ModelWorkshop::needed(const Geometry& geometry) const {

@@ -32,6 +32,9 @@ class Workshop {
   // Frees an engine of its own: here and now, or on the side.
   virtual void remove(engine::Engine& engine) = 0;
   virtual void discard(engine::Engine& engine) = 0;
+  // Gives back to the machine what no engine needs any more, and the weights if asked; the next
+  // build loads them again. REQUIRES: there is no engine, and none is being built.
+  virtual void release_memory(bool weights) = 0;
 
   virtual Cost cost(const Geometry& now, const Geometry& to) const = 0;
   // KV bytes of one token, and whose states those of a geometry are.
@@ -65,6 +68,7 @@ class ModelWorkshop final : public Workshop {
   Built build(const Geometry& geometry) override;
   void remove(engine::Engine& engine) override;
   void discard(engine::Engine& engine) override;
+  void release_memory(bool weights) override;
   Cost cost(const Geometry& now, const Geometry& to) const override;
   Bytes bytes_per_token(const Geometry& geometry) const override;
   engine::Fingerprint fingerprint(const Geometry& geometry) const override;

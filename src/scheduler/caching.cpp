@@ -26,13 +26,13 @@ void Scheduler::copy_idle(const policy::Plan& plan) {
 }
 
 void Scheduler::take_arrivals() {
-  arrivals_.clear();
-  done_.clear();
-  archive_.reap(arrivals_, done_);
-  for (store::Completion& completion : done_) {
+  from_store_.arrivals.clear();
+  from_store_.others.clear();
+  archive_.reap(from_store_.arrivals, from_store_.others);
+  for (store::Completion& completion : from_store_.others) {
     if (!slot_desk_.take(completion)) page_desk_.take(std::move(completion));
   }
-  for (const kv::Arrival& arrival : arrivals_) {
+  for (const kv::Arrival& arrival : from_store_.arrivals) {
     const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& sequence) {
       return sequence->request().id == arrival.id;
     });

@@ -48,10 +48,14 @@ struct Changes {
   BoundedQueue<ChangeCommand> queue{1};
   std::atomic<bool> is_asked{false};  // From the command to its receipt.
   std::unique_ptr<Changing> now;
-  std::int64_t version = 1;                    // Of the geometry.
-  std::optional<engine::AbsentEngine> absent;  // No context could be built: this one is there.
-  Micros next_try{0};                          // Then.
-  std::vector<ChangeCommand> drained;          // Reused.
+  std::int64_t version = 1;  // Of the geometry.
+  // This one is there while no context is: the server sleeps, or none could be built.
+  std::optional<engine::AbsentEngine> absent;
+  bool is_coming_back = false;  // One is being built.
+  Micros since{0};              // When that began.
+  Micros next_try{0};           // Not before.
+  std::optional<Micros> fails_since;
+  std::vector<ChangeCommand> drained;  // Reused.
 };
 
 }  // namespace fermata::scheduler

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace fermata::scheduler {
 
@@ -42,6 +43,12 @@ struct HoldCommand {
   std::optional<RequestId> id = {};
   std::shared_ptr<HoldReply> reply = {};
   Micros asked{0};  // Set by Scheduler::hold.
+};
+
+// By the scheduler: answered once the tick that heeds them is published.
+struct CarriedOut {
+  std::vector<HoldCommand> commands;
+  std::vector<HoldReceipt> receipts;  // By index into them.
 };
 
 }  // namespace fermata::scheduler

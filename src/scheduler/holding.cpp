@@ -33,8 +33,8 @@ void Scheduler::take_commands() {
     end_held();
     return;
   }
-  commands_.drain(carried_out_);
-  std::erase_if(carried_out_, [this](HoldCommand& command) {
+  commands_.drain(carried_out_.commands);
+  std::erase_if(carried_out_.commands, [this](HoldCommand& command) {
     const HoldOutcome outcome = carry_out(command);
     if (outcome == HoldOutcome::done) return false;
     command.reply->give({.outcome = outcome, .id = command.id.value_or(RequestId())});
@@ -96,8 +96,8 @@ Sequence* Scheduler::find(RequestId id) const {
 
 // What the plan made of them; their numbers are those of this moment, before the step.
 void Scheduler::write_receipts() {
-  receipts_.clear();
-  for (const HoldCommand& command : carried_out_) {
+  carried_out_.receipts.clear();
+  for (const HoldCommand& command : carried_out_.commands) {
     HoldReceipt receipt;
     receipt.id = *command.id;
     if (const Sequence* sequence = find(receipt.id)) {
@@ -112,14 +112,15 @@ void Scheduler::write_receipts() {
       receipt.outcome = HoldOutcome::no_such_request;
     }
     receipt.took = clock_.now() - command.asked;
-    receipts_.push_back(receipt);
+    carried_out_.receipts.push_back(receipt);
   }
 }
 
 // Whoever has a receipt sees its effect in /slots and /metrics.
 void Scheduler::hand_out_receipts() {
-  for (std::size_t i = 0; i < carried_out_.size(); ++i) carried_out_[i].reply->give(receipts_[i]);
-  carried_out_.clear();
+  for (std::size_t i = 0; i < carried_out_.commands.size(); ++i)
+    carried_out_.commands[i].reply->give(carried_out_.receipts[i]);
+  carried_out_.commands.clear();
 }
 
 // Nobody would let them back any more.
@@ -135,11 +136,11 @@ void Scheduler::end_held() {
 }
 
 void Scheduler::refuse_commands() {
-  commands_.drain(carried_out_);
-  for (const HoldCommand& command : carried_out_) {
+  commands_.drain(carried_out_.commands);
+  for (const HoldCommand& command : carried_out_.commands) {
     command.reply->give({.outcome = HoldOutcome::stopping, .id = command.id.value_or(RequestId())});
   }
-  carried_out_.clear();
+  carried_out_.commands.clear();
 }
 
 }  // namespace fermata::scheduler

@@ -8,6 +8,7 @@
 #include "kv/slot_files.h"
 #include "policy/policy.h"
 #include "reconfigure/workshop.h"
+#include "scheduler/sleeping.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +39,7 @@ struct SchedulerOptions {
   reconfigure::Workshop* workshop = nullptr;
   std::optional<reconfigure::Path> change_path;  // None: as memory allows.
   bool flash_attention = true;
+  SleepOptions sleep;           // REQUIRES: a workshop, if it ever sleeps.
   Bytes bytes_per_token{0};     // What a swapped token takes, at most.
   Tokens block = block_tokens;  // What mirrors grow by.
   bool shows_texts = false;     // Replies are part of the status.

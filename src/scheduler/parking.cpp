@@ -10,15 +10,16 @@
 namespace fermata::scheduler {
 
 void Scheduler::view_parked() {
-  parked_views_.clear();
+  views_.parked.clear();
   for (const auto& sequence : parked_) {
     const Request& request = sequence->request();
-    parked_views_.push_back(
+    views_.parked.push_back(
         {request.id, sequence->computed(), sequence->rows_left(),
          sequence->image().pieces.empty() ? policy::ParkMode::recompute : policy::ParkMode::swap,
-         request.seat, sequence->remaining(), sequence->parked_at(),
+         seat_wanted(request, pool_.seats()), sequence->remaining(), sequence->parked_at(),
          !sequence->channel().has_room(), request.priority, sequence->is_held(), sequence->group(),
-         shared_with_first(*sequence)});
+         shared_with_first(*sequence),
+         options_.overcommit ? Tokens(0) : worst_case(request, engine_)});
   }
 }
 
@@ -89,7 +90,7 @@ void Scheduler::resume(const policy::Plan& plan) {
       stats_.swap_in.observe(clock_.now() - began);
       pace_.observe_move(bytes, clock_.now() - began);
     }
-    sequence.resume(resume.seat, restored, clock_.now());
+    sequence.resume(resume.seat, restored, promise(resume.seat, sequence.request()), clock_.now());
     stats_.resumes.add();
     last_request_[static_cast<std::size_t>(resume.seat.value)] = sequence.shared_request();
     running_.push_back(std::move(parked_[resume.parked]));

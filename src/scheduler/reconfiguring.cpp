@@ -5,6 +5,7 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace fermata::scheduler {
@@ -57,7 +58,7 @@ SubmitOutcome Scheduler::reconfigure(ChangeCommand command) {
 
 // Answers whether there was anything to do.
 bool Scheduler::change_geometry() {
-  if (!change_.now) return begin_change();
+  if (!change_.now) return !change_.is_coming_back && begin_change();
   if (stopping_now_.load(std::memory_order_acquire)) return false;
   if (change_.now->stage == ChangeStage::moving) {
     const bool only_tails = change_.now->transfer->advance(slice(stats_, running_.empty()));
@@ -168,7 +169,8 @@ std::vector<reconfigure::Request> Scheduler::requests_under_way() const {
     for (const auto& sequence : *list) {
       const Request& request = sequence->request();
       // What ends with the window in any case ends with the new one; it has room for one more.
-      Tokens least = std::max(sequence->prompt_length(), sequence->computed()) + Tokens(2);
+      const Tokens rows = std::max(sequence->computed(), sequence->reached());
+      Tokens least = std::max(sequence->prompt_length(), rows) + Tokens(2);
       // In this order nothing overflows.
       if (request.max_tokens >= Tokens(0) && request.max_tokens < window) {
         const Tokens most = sequence->prompt_length() + request.max_tokens + Tokens(1);
@@ -186,6 +188,7 @@ reconfigure::Situation Scheduler::situation(const std::vector<reconfigure::Reque
   return {.now = engine_.geometry(),
           .flash_attention = options_.flash_attention,
           .deterministic = options_.deterministic,
+          .chunk = chunk_,
           .moves = can.move_ranges || can.move_sequences,
           .requests = requests,
           .cost = options_.workshop->cost(engine_.geometry(),
@@ -227,10 +230,7 @@ std::vector<Transfer::Item> Scheduler::choose_seats(const engine::EngineLimits& 
     bool fits = true;
     for (const Seat seat : unit) {
       with.set(static_cast<std::size_t>(seat.value));
-      const Sequence* const sequence = find_running(seat);
-      if (sequence != nullptr) {
-        more += std::max(cells_needed(sequence->request()), pool_.ledger().length(seat));
-      }
+      more += std::max(pool_.promised(seat), pool_.ledger().length(seat));
       fits = fits && pool_.ledger().length(seat) < limits.window;
     }
     fits = fits && with.count() <= static_cast<std::size_t>(limits.seats);
@@ -265,16 +265,16 @@ reconfigure::SequenceFate Scheduler::fate_of(Seat seat) const {
 }
 
 // Who does not stay leaves the pool: running ones are parked, idle ones go to the shelf and the
-// store.
-void Scheduler::leave_seats(const std::vector<kv::Adopted>& staying) {
-  const bool exact = change_.now->plan.keeps_cells;
+// store. Not exact: their bytes are of no use to who comes next.
+reconfigure::Fates Scheduler::leave_seats(const std::vector<kv::Adopted>& staying, bool exact) {
+  reconfigure::Fates fates;
   policy::Plan parks;
   for (std::size_t i = 0; i < running_.size(); ++i) {
     if (stays(staying, running_[i]->seat())) continue;
     reconfigure::SequenceFate fate = fate_of(running_[i]->seat());
     fate.fate = exact ? Fate::parked : Fate::recompute;
     fate.reason = exact ? Reason::no_seat : Reason::kv_type_changed;
-    change_.now->receipt.fates.push_back(fate);
+    fates.push_back(fate);
     parks.park.push_back({.running = i,
                           .mode = exact ? policy::ParkMode::swap : policy::ParkMode::recompute,
                           .reason = policy::ParkReason::reconfigure});
@@ -295,8 +295,15 @@ void Scheduler::leave_seats(const std::vector<kv::Adopted>& staying) {
     const bool is_kept = is_stored || (exact && pool_.shelf().stats().stored > before);
     fate.fate = is_kept ? Fate::kept_in_store : Fate::dropped;
     fate.reason = !exact ? Reason::kv_type_changed : is_kept ? Reason::no_seat : Reason::budget;
-    change_.now->receipt.fates.push_back(fate);
+    fates.push_back(fate);
   }
+  return fates;
+}
+
+// Of those whom a change leaves without a seat.
+void Scheduler::leave_for_change(const std::vector<kv::Adopted>& staying) {
+  std::ranges::move(leave_seats(staying, change_.now->plan.keeps_cells),
+                    std::back_inserter(change_.now->receipt.fates));
 }
 
 // The engine that is in force until now still holds what leaves, or is absent.
@@ -317,7 +324,7 @@ void Scheduler::install(engine::Engine& next, std::vector<kv::Adopted> adopted) 
       return changed = true;
     });
   }
-  leave_seats(adopted);
+  leave_for_change(adopted);
   for (const kv::Adopted& seat : adopted) {
     reconfigure::SequenceFate fate = fate_of(seat.from);
     fate.fate = fate.id ? Fate::kept_running : Fate::restored;
@@ -327,6 +334,9 @@ void Scheduler::install(engine::Engine& next, std::vector<kv::Adopted> adopted) 
   engine_.point_to(next);
   pool_.adopt(adopted);
   change_.absent.reset();
+  change_.fails_since.reset();
+  sleep_.wake(clock_.now());
+  no_room_in_a_row_ = 0;  // Of the old one.
   renumber(adopted);
   if (!is_same_kind) fit_to(next);
   board_.update([&](Status& status) {
@@ -389,7 +399,7 @@ void Scheduler::change_in_place() {
     staying.push_back({.from = item.from, .to = item.from});
     as_before.push_back({item.from, item.from});
   }
-  leave_seats(staying);
+  leave_for_change(staying);
   reconfigure::Crate crate(engine_.target(), pool_, items, options_.block);
   receipt.moved = crate.bytes();
   const Micros packed = clock_.now();
@@ -413,7 +423,7 @@ void Scheduler::change_in_place() {
   if (built) {
     install(**built, crate.unpack(**built, failure.empty() ? items : as_before));
   } else {
-    leave_seats({});
+    leave_for_change({});
     change_.next_try = clock_.now() + try_again_after;
     log_error("no context could be built, the old one neither: {}; it is tried again", failure);
   }
@@ -424,19 +434,6 @@ void Scheduler::change_in_place() {
   } else {
     end_change(Receipt::Outcome::rolled_back, std::move(failure));
   }
-}
-
-// Requests wait meanwhile. Answers whether the engine is there again.
-bool Scheduler::come_back() {
-  if (clock_.now() < change_.next_try || change_.now) return false;
-  change_.next_try = clock_.now() + try_again_after;
-  auto built = options_.workshop->build(change_.absent->geometry());
-  if (!built) return false;
-  engine_.point_to(**built);
-  change_.absent.reset();
-  pool_.adopt({});
-  log_info("the context could be built again");
-  return true;
 }
 
 void Scheduler::end_change(Receipt::Outcome outcome, std::string failure) {

@@ -24,6 +24,7 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       inbox_(options.waiting_max + 1),
       commands_(options.holds_max),
       questions_(options.questions_max),
+      sleep_(options.sleep, clock.now()),
       embeddings_(options.embedder, options.waiting_max, waiting_count_),
       pool_(engine_, {.budgets = {.preempt = options.preempt_ram, .cache = options.cache_ram},
                       .block = options.block,
@@ -34,6 +35,7 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       slot_desk_({.files = options.slot_files,
                   .archive = options.archive,
                   .evict = [this](Seat seat) { evict(seat); },
+                  .has_engine = [this] { return !change_.absent; },
                   .price = [this](Tokens tokens) { return price_of(tokens); }},
                  engine_, pool_, archive_, clock),
       last_request_(static_cast<std::size_t>(engine.limits().seats)),
@@ -190,16 +192,6 @@ void Scheduler::end_all(FinishReason reason, FailureKind failure) {
   }
 }
 
-Tokens Scheduler::cells_needed(const Request& request) const {
-  if (!engine_.capabilities().cells_per_token) return Tokens(0);
-  const Tokens prompt{static_cast<std::int64_t>(request.prompt.size())};
-  // The last token of a reply is never computed, and a reply ends before the window's last cell.
-  const Tokens most = engine_.limits().window - Tokens(1);
-  if (request.max_tokens < Tokens(0)) return most;
-  if (request.max_tokens >= most) return most;  // Also keeps the sum below from overflowing.
-  return std::min(std::max(prompt + request.max_tokens - Tokens(1), prompt), most);
-}
-
 // Whether somebody else of its group computes their prompt, so that it can start from those cells.
 // `is_first`: of those that wait.
 bool Scheduler::awaits_prompt(const Sequence& sequence, bool is_first) const {
@@ -228,66 +220,62 @@ kv::PrefixMatch Scheduler::match(const Request& request, Seat seat) const {
 
 // Prefixes are looked up only for as many requests as there are seats to take.
 void Scheduler::view_waiting() {
-  waiting_views_.clear();
-  prefixes_.clear();
+  views_.waiting.clear();
+  views_.prefixes.clear();
   std::size_t open = 0;
-  for (const policy::SeatView& seat : seat_views_) open += seat.use != policy::SeatUse::busy;
-  const std::size_t n_seats = seat_views_.size();
-  prefixes_.reserve(n_seats * n_seats);
+  for (const policy::SeatView& seat : views_.seats) open += seat.use != policy::SeatUse::busy;
+  const std::size_t n_seats = views_.seats.size();
+  views_.prefixes.reserve(n_seats * n_seats);
   GroupId last;
   for (const auto& sequence : waiting_) {
     const bool is_first = std::exchange(last, sequence->group()) != sequence->group();
     const Request& request = sequence->request();
     policy::WaitingView view{request.id,
                              sequence->prompt_length(),
-                             cells_needed(request),
+                             cells_needed(request, engine_),
                              request.max_tokens,
                              request.priority,
-                             request.seat,
+                             seat_wanted(request, pool_.seats()),
                              {},
                              sequence->is_held(),
                              sequence->group(),
                              awaits_prompt(*sequence, is_first)};
-    const bool seat_taken = request.seat && pool_.use(*request.seat) == kv::SeatUse::busy;
+    const std::optional<Seat> seat = seat_wanted(request, pool_.seats());
+    const bool seat_taken = seat && pool_.use(*seat) == kv::SeatUse::busy;
     if (open > 0 && !seat_taken && !view.held && !view.awaits_prompt) {
       --open;
       view.awaits_prompt = is_loading(*sequence);
-      const std::size_t first = prefixes_.size();
-      for (const policy::SeatView& seat : seat_views_) {
+      const std::size_t first = views_.prefixes.size();
+      for (const policy::SeatView& seat : views_.seats) {
         const kv::PrefixMatch found = match(request, seat.seat);
-        prefixes_.push_back({found.own, found.shareable});
+        views_.prefixes.push_back({found.own, found.shareable});
       }
-      view.prefixes = std::span(prefixes_).subspan(first, n_seats);
+      view.prefixes = std::span(views_.prefixes).subspan(first, n_seats);
       if (request.cache_prompt) {
         const kv::Offer offer = pool_.offer(request.prompt, request.owner);
         view.shelf = {offer.reuse, offer.cells};
       }
     }
-    waiting_views_.push_back(view);
+    views_.waiting.push_back(view);
   }
 }
 
-bool Scheduler::goes_row_by_row(const Sequence& sequence) const {
-  if (sequence.phase() == policy::Phase::decode) return true;
-  return options_.deterministic && sequence.prompt_left() == Tokens(0);
-}
-
 void Scheduler::view_running(Micros now) {
-  running_views_.clear();
+  views_.running.clear();
   for (const auto& sequence : running_) {
     const bool blocked = sequence->look_at_room(now);
-    running_views_.push_back({sequence->request().id, sequence->seat(), sequence->phase(),
+    views_.running.push_back({sequence->request().id, sequence->seat(), sequence->phase(),
                               sequence->rows_left(), blocked, sequence->blocked_for(now),
                               sequence->remaining(), sequence->since_start(),
                               sequence->parking().parks(), sequence->replaying(),
                               sequence->request().priority, pool_.mirrored(sequence->seat()),
                               sequence->is_held(), sequence->prompt_left(), sequence->group()});
   }
-  for (policy::RunningView& view : running_views_) {
+  for (policy::RunningView& view : views_.running) {
     if (view.group == GroupId()) continue;
     kv::SeatSet seats;
     std::optional<Seat> first;
-    for (const policy::RunningView& other : running_views_) {
+    for (const policy::RunningView& other : views_.running) {
       if (other.group != view.group) continue;
       seats.set(static_cast<std::size_t>(other.seat.value));
       if (!first) first = other.seat;
@@ -298,19 +286,19 @@ void Scheduler::view_running(Micros now) {
 }
 
 policy::View Scheduler::build_view() {
-  seat_views_.clear();
+  views_.seats.clear();
   for (std::int32_t s = 0; s < pool_.seats(); ++s) {
     const Seat seat{s};
-    seat_views_.push_back({seat, static_cast<policy::SeatUse>(pool_.use(seat)),
-                           pool_.ledger().length(seat), pool_.ledger().exclusive(seat),
-                           pool_.last_used(seat), pool_.uncopied(seat)});
+    views_.seats.push_back({seat, static_cast<policy::SeatUse>(pool_.use(seat)),
+                            pool_.ledger().length(seat), pool_.ledger().exclusive(seat),
+                            pool_.last_used(seat), pool_.uncopied(seat)});
   }
   view_waiting();
   const Micros now = clock_.now();
   view_running(now);
   std::int32_t decoding = 0;
   for (std::size_t i = 0; i < running_.size(); ++i) {
-    decoding += goes_row_by_row(*running_[i]) && !running_views_[i].blocked;
+    decoding += goes_row_by_row(*running_[i], options_.deterministic) && !views_.running[i].blocked;
   }
   view_parked();
   policy::View view;
@@ -328,11 +316,11 @@ policy::View Scheduler::build_view() {
   view.chunk = chunk_;
   view.step_budget = options_.step_budget;
   view.rates = pace_.rates(decoding);
-  view.seats = seat_views_;
-  view.running = running_views_;
+  view.seats = views_.seats;
+  view.running = views_.running;
   if (!is_moving()) {
-    view.waiting = waiting_views_;
-    view.parked = parked_views_;
+    view.waiting = views_.waiting;
+    view.parked = views_.parked;
   }
   view.preempt = options_.preempt;
   view.can_swap = pool_.can_restore();
@@ -369,6 +357,19 @@ void Scheduler::apply(const policy::Plan& plan) {
   }
 }
 
+// What it was promised, where cells are: a wider window since then is not its own.
+Tokens Scheduler::window_of(const Sequence& sequence) const {
+  const Tokens window = engine_.limits().window;
+  const bool counts = sequence.is_seated() && engine_.capabilities().cells_per_token;
+  const Tokens promised = counts ? pool_.promised(sequence.seat()) : Tokens(0);
+  return promised > Tokens(0) ? std::min(window, promised + Tokens(1)) : window;
+}
+
+kv::Reservation Scheduler::promise(Seat seat, const Request& request) {
+  return options_.overcommit ? kv::Reservation()
+                             : pool_.reserve(seat, worst_case(request, engine_));
+}
+
 void Scheduler::admit(const policy::Admission& admission) {
   const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& sequence) {
     return sequence->request().id == admission.id;
@@ -385,11 +386,7 @@ void Scheduler::admit(const policy::Admission& admission) {
   }
   const Tokens reused = take_seat(admission, sequence->request());
   pool_.give_to(admission.seat, sequence->request().owner, sequence->request().conversation);
-  kv::Reservation reservation;
-  if (!options_.overcommit) {
-    const Tokens need = std::max(cells_needed(sequence->request()), sequence->prompt_length());
-    reservation = pool_.reserve(admission.seat, need);
-  }
+  kv::Reservation reservation = promise(admission.seat, sequence->request());
   sequence->admitted(admission.seat, reused, source, std::move(reservation), clock_.now());
   stats_.queue_time.observe(clock_.now() - sequence->submitted());
   stats_.prompt_tokens_cached.add(static_cast<std::uint64_t>(reused.value));
@@ -400,6 +397,7 @@ void Scheduler::admit(const policy::Admission& admission) {
 // Everything that shows the end is in place before the client hears of it: whoever has its answer
 // sees its slot idle and its tokens counted.
 void Scheduler::finish(Sequence& sequence, FinishReason reason, FailureKind failure) {
+  const Tokens window = window_of(sequence);
   if (sequence.is_seated()) {
     const Seat seat = sequence.seat();
     // Cells of a broken engine are nothing that a later request could start from.
@@ -414,7 +412,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, FailureKind fail
   stats_.requests_finished.add();
   if (reason == FinishReason::cancelled) stats_.requests_cancelled.add();
   if (reason == FinishReason::failed) stats_.requests_failed.add();
-  sequence.finish(reason, failure, engine_.limits().window, clock_.now());
+  sequence.finish(reason, failure, window, clock_.now());
 }
 
 void Scheduler::show(const Sequence& sequence, Status& status) const {
@@ -454,6 +452,7 @@ void Scheduler::publish() {
     status.is_changing = change_.now != nullptr;
     status.change_stage = !change_.now ? "none" : is_moving() ? "moving" : "building";
     status.is_absent = change_.absent.has_value();
+    status.depth = sleep_.depth();
     status.cells_used = pool_.ledger().used();
   });
 }
@@ -473,10 +472,14 @@ bool Scheduler::tick() {
   bool worked = save_idle(kv::SaveAt::turn_end);
   worked |= change_geometry();
   worked |= take_questions();
-  worked |= embeddings_.work(stats_);
-  if (change_.absent) {
-    worked |= come_back();
-  } else if (!waiting_.empty() || !running_.empty() || !parked_.empty() || anything_to_copy()) {
+  if (embeddings_.work(stats_)) {
+    sleep_.stir(clock_.now());
+    worked = true;
+  }
+  worked |= rest();
+  const bool has_work =
+      !waiting_.empty() || !running_.empty() || !parked_.empty() || anything_to_copy();
+  if (!change_.absent && has_work) {
     const policy::View view = build_view();
     (options_.overcommit ? policy::plan_preempting : policy::plan_worst_case)(view, plan_);
     if (const auto fault = policy::find_fault(view, plan_)) {
@@ -489,6 +492,8 @@ bool Scheduler::tick() {
     const bool moved = !plan_.admit.empty() || !plan_.evict.empty() || !plan_.park.empty() ||
                        !plan_.fail.empty() || !plan_.resume.empty() || !plan_.copy.empty();
     worked = step(plan_) || moved || worked;
+  } else {
+    write_receipts();
   }
   pool_.settle();
   publish();
@@ -511,7 +516,8 @@ void Scheduler::run() {
       return;
     }
     // Who is kept out by somebody that does not read gets in after a time, without any event.
-    inbox_.wait(done ? std::nullopt : std::optional(look_again_after));
+    // Nor does the time to sleep come with one.
+    inbox_.wait(done ? sleep_.next(clock_.now()) : std::optional(look_again_after));
   }
 }
 

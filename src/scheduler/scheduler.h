@@ -18,7 +18,9 @@
 #include "scheduler/hold.h"
 #include "scheduler/options.h"
 #include "scheduler/sequence.h"
+#include "scheduler/sleeping.h"
 #include "scheduler/status.h"
+#include "scheduler/views.h"
 
 #include <atomic>
 #include <memory>
@@ -96,10 +98,15 @@ class Scheduler {
   std::vector<reconfigure::Transfer::Item> choose_seats(const engine::EngineLimits& limits) const;
   void install(engine::Engine& next, std::vector<kv::Adopted> adopted);
   reconfigure::SequenceFate fate_of(Seat seat) const;
-  void leave_seats(const std::vector<kv::Adopted>& staying);
+  reconfigure::Fates leave_seats(const std::vector<kv::Adopted>& staying, bool exact);
   void renumber(const std::vector<kv::Adopted>& adopted);
   void fit_to(const engine::Engine& next);
+  void leave_for_change(const std::vector<kv::Adopted>& staying);
+  bool rest();
+  bool is_wanted() const;
+  void sleep(Depth depth);
   bool come_back();
+  void give_up_waiting();
   void end_change(reconfigure::Receipt::Outcome outcome, std::string failure = {});
   void refuse_change();
   bool is_moving() const { return change_.now && change_.now->stage == ChangeStage::moving; }
@@ -144,9 +151,8 @@ class Scheduler {
   void publish_parked(Status& status);
   void show(const Sequence& sequence, Status& status) const;
   void publish();
-  Tokens cells_needed(const Request& request) const;
-  // Whether its next row is one that nothing else is computed with: of a reply, new or again.
-  bool goes_row_by_row(const Sequence& sequence) const;
+  Tokens window_of(const Sequence& sequence) const;
+  kv::Reservation promise(Seat seat, const Request& request);
 
   engine::Relay engine_;
   Changes change_;
@@ -159,6 +165,7 @@ class Scheduler {
   BoundedQueue<HoldCommand> commands_;
   BoundedQueue<Question> questions_;
   std::atomic<std::int64_t> waiting_count_{0};
+  Sleep sleep_;
   Embeddings embeddings_;
   std::atomic<bool> stopping_{false}, stopping_now_{false}, stopping_holds_{false};
   StatusBoard board_;
@@ -176,25 +183,18 @@ class Scheduler {
   Bytes image_overhead_{0};                         // The most beyond bytes_per_token so far.
   std::vector<std::shared_ptr<const Request>> last_request_;  // By seat, for /slots.
   std::vector<bool> unsaved_;                                 // By seat: it is idle and not stored.
-  std::vector<kv::Arrival> arrivals_;                         // Reused.
   std::int32_t no_room_in_a_row_ = 0;
   Bytes bytes_per_token_{0};  // See SchedulerOptions.
 
   // Reused every tick, so that the step path does not allocate.
   std::vector<std::vector<Submission>> drained_;
-  std::vector<HoldCommand> carried_out_;  // Answered once the tick that heeds them is published.
-  std::vector<HoldReceipt> receipts_;     // By index into carried_out_.
+  CarriedOut carried_out_;
   std::vector<Question> asked_;
-  std::vector<store::Completion> done_;  // By the store, and not the archive's.
-  std::vector<policy::SeatView> seat_views_;
-  std::vector<policy::WaitingView> waiting_views_;
-  std::vector<policy::RunningView> running_views_;
-  std::vector<policy::ParkedView> parked_views_;
-  std::vector<policy::PrefixView> prefixes_;
+  FromStore from_store_;
+  Views views_;
   policy::Plan plan_;
   std::vector<kv::Image> images_;  // Of those who are parked together.
-  std::vector<engine::RowGroup> groups_;
-  std::vector<engine::GroupResult> results_;
+  Rows rows_;
 };
 
 }  // namespace fermata::scheduler

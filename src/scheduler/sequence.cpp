@@ -92,9 +92,10 @@ void Sequence::forget_bytes() {
   ++parking_.recomputes;
 }
 
-void Sequence::resume(Seat seat, Tokens restored, Micros now) {
+void Sequence::resume(Seat seat, Tokens restored, kv::Reservation reservation, Micros now) {
   FERMATA_CHECK(is_parked(), "resuming what is not parked");
   seat_ = last_seat_ = seat;
+  reservation_ = std::move(reservation);
   parked_at_.reset();
   predicted_at_start_ = predicted_;
   computed_ = restored;

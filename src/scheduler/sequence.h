@@ -71,6 +71,7 @@ class Sequence {
   }
   // Rows in the cells; while parked, those that were.
   Tokens computed() const { return computed_; }
+  Tokens reached() const { return reached_; }  // The most they were.
   // Rows of the prompt that were computed at least once.
   Tokens prompt_done() const {
     return is_shifted_ ? prompt_length() : std::min(reached_, prompt_length());
@@ -123,7 +124,7 @@ class Sequence {
   // REQUIRES: is_parked(); once.
   kv::Image take_image() { return std::exchange(image_, {}); }
   // It has a seat again, which holds the cells of its image or, `restored` being 0, nothing.
-  void resume(Seat seat, Tokens restored, Micros now);
+  void resume(Seat seat, Tokens restored, kv::Reservation reservation, Micros now);
 
   void admitted(Seat seat, Tokens reused, PrefixSource source, kv::Reservation reservation,
                 Micros now);

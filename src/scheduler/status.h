@@ -9,6 +9,7 @@
 #include "metrics/histogram.h"
 #include "policy/policy.h"
 #include "reconfigure/change.h"
+#include "scheduler/sleeping.h"
 
 #include <array>
 #include <memory>
@@ -42,6 +43,9 @@ struct SchedulerStats {
   Counter blocks_mirrored;
   Counter changes, changes_failed;  // Of the geometry; refused or rolled back.
   TimeHistogram change_pause;
+  Counter sleeps, wakes;
+  TimeHistogram wake_time;  // From the first who needs the context to its being there.
+  Gauge slept_off;          // Bytes that left memory with the last step into sleep.
   std::array<Counter, policy::park_reasons> swaps_by_reason, recomputes_by_reason;
   TimeHistogram swap_out;     // Copying the cells of one park to RAM.
   TimeHistogram swap_in;      // Copying them back.
@@ -88,7 +92,8 @@ struct Status {
   std::optional<reconfigure::Receipt> last_change;
   bool is_changing = false;
   std::string_view change_stage = "none";  // "building", "moving".
-  bool is_absent = false;                  // There is no engine: no context could be built.
+  bool is_absent = false;                  // There is no engine.
+  Depth depth = Depth::awake;
   std::int64_t n_processing = 0;
   std::int64_t n_waiting = 0;
   Tokens cells_used;

@@ -19,11 +19,12 @@ bool Scheduler::step(const policy::Plan& plan) {
     remove_finished();
     return false;
   }
-  groups_.clear();
-  for (const policy::Run& run : plan.run) groups_.push_back(running_[run.running]->rows(run.rows));
-  results_.resize(groups_.size());
+  rows_.groups.clear();
+  for (const policy::Run& run : plan.run)
+    rows_.groups.push_back(running_[run.running]->rows(run.rows));
+  rows_.results.resize(rows_.groups.size());
   const Micros began = clock_.now();
-  const engine::StepOutcome outcome = engine_.step(groups_, results_);
+  const engine::StepOutcome outcome = engine_.step(rows_.groups, rows_.results);
   account_step(outcome, plan, clock_.now() - began);
   switch (outcome) {
     case engine::StepOutcome::done:
@@ -50,7 +51,7 @@ void Scheduler::account_step(engine::StepOutcome outcome, const policy::Plan& pl
   Tokens decode_rows{0}, prefill_rows{0};
   for (const policy::Run& run : plan.run) {
     const Sequence& sequence = *running_[run.running];
-    const bool is_single = goes_row_by_row(sequence);
+    const bool is_single = goes_row_by_row(sequence, options_.deterministic);
     (is_single ? decode_rows : prefill_rows) += run.rows;
     if (sequence.replaying()) continue;
     (is_single ? stats_.predicted_us : stats_.prompt_us)
@@ -62,17 +63,17 @@ void Scheduler::account_step(engine::StepOutcome outcome, const policy::Plan& pl
 
 void Scheduler::take_results(const policy::Plan& plan) {
   const Micros now = clock_.now();
-  const Tokens window = engine_.limits().window;
   for (std::size_t i = 0; i < plan.run.size(); ++i) {
     Sequence& sequence = *running_[plan.run[i].running];
-    engine::GroupResult& result = results_[i];
+    engine::GroupResult& result = rows_.results[i];
     const bool prefill = sequence.phase() == policy::Phase::prefill;
     const auto computed = static_cast<std::size_t>(result.computed.value);
-    pool_.appended(sequence.seat(), groups_[i].tokens.first(computed));
+    pool_.appended(sequence.seat(), rows_.groups[i].tokens.first(computed));
     const Tokens fresh = sequence.advanced(result.computed, now);
     stats_.recomputed_tokens.add(static_cast<std::uint64_t>((result.computed - fresh).value));
     if (prefill) stats_.prompt_tokens.add(static_cast<std::uint64_t>(fresh.value));
     const Tokens cells = pool_.ledger().length(sequence.seat());
+    const Tokens window = window_of(sequence);
     if (cells.value > stats_.tokens_max.value()) stats_.tokens_max.set(cells.value);
 
     const bool in_prompt = prefill && sequence.predicted() == Tokens(0) && fresh > Tokens(0);

@@ -26,6 +26,8 @@ struct ServerSettings {
   bool cache_idle_slots = true;
   bool warmup = true;
   bool huge_pages = true;
+  std::int64_t sleep_idle_s = -1;    // -1: never.
+  std::int64_t sleep_weights_s = 0;  // 0: with the context; -1: never.
 };
 
 // Texts as vectors.

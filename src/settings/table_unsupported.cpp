@@ -95,7 +95,6 @@ constexpr Row rows[] = {
 
     value(Group::server, {"--tags"}, "STRING", "LLAMA_ARG_TAGS"),
     value(Group::server, {"-sps", "--slot-prompt-similarity"}, "SIMILARITY", ""),
-    value(Group::server, {"--sleep-idle-seconds"}, "SECONDS", "", "-1"),
     variable(Group::server, "AIP_MODE"),
 
     value(Group::preemption, {"--page-ram-bytes"}, "N", "FERMATA_PAGE_RAM_BYTES"),

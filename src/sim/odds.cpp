@@ -65,6 +65,19 @@ void draw_engine(Random& random, RigSpec& spec) {
   model.faults.broken_percent = draw_rare(random, 10, 2);
 }
 
+// Of the geometry, and of sleep. A context that is shifted leaves other tokens in another window.
+void draw_changes(Random& random, Odds& odds) {
+  const int changes = draw_rare(random, 35, 10);
+  const int faults = draw_rare(random, 40, 60);
+  const std::int64_t path = random.between(0, 2), idle = random.between(0, 20);
+  odds.spec.workshop_seed = random();
+  if (random.chance(30)) odds.spec.scheduler.sleep = {Micros(idle * 1000), Micros(idle * 2000)};
+  if (path == 1) odds.spec.scheduler.change_path = reconfigure::Path::beside;
+  if (path == 2) odds.spec.scheduler.change_path = reconfigure::Path::in_place;
+  if (!odds.spec.scheduler.context_shift) odds.change_percent = changes;
+  odds.build_fault_percent = faults;
+}
+
 }  // namespace
 
 std::span<const Memory> memories() { return all_memories; }
@@ -109,6 +122,7 @@ Odds draw_odds(Random& random, const std::optional<Memory>& memory) {
   odds.group_percent = draw_rare(random, 50, 60);
   const bool can_shift = odds.spec.scheduler.overcommit && !odds.memory.deterministic;
   odds.spec.scheduler.context_shift = random.chance(30) && can_shift;
+  draw_changes(random, odds);
   return odds;
 }
 
@@ -146,6 +160,11 @@ std::string describe(const Odds& odds) {
   out += fmt::format(
       "            an operator parks somebody, or lets somebody back, in {} % of ticks\n",
       odds.hold_percent);
+  const scheduler::SleepOptions& sleep = options.sleep;
+  out +=
+      fmt::format("  geometry  changes in {} % of ticks, {} % of builds fail{}\n",
+                  odds.change_percent, odds.build_fault_percent,
+                  sleep.context ? fmt::format("; asleep after {} us", sleep.context->value) : "");
   out += fmt::format(
       "  faults    until tick {}: {} % of moves fail, {} % of steps have no room, {} % break\n",
       odds.faulty_ticks, faults.move_percent, faults.no_room_percent, faults.broken_percent);
@@ -163,10 +182,10 @@ WaitBound wait_bound(const RigSpec& spec, const engine::EngineLimits& limits) {
   const std::int64_t step_us = cost.base.value + seats * (cost.per_row.value + attended_us);
   const std::int64_t row_us =
       std::max(cost.per_prompt_row.value_or(cost.per_row), cost.per_row).value + attended_us;
-  // Beside decoding streams a prompt gets as many rows as take as long as those do, at least one,
-  // as far as the batch allows.
+  // Beside decoding streams a prompt gets as many rows as take three quarters of their time, at
+  // least one, as far as the batch allows.
   const std::int64_t rows_a_step =
-      std::clamp<std::int64_t>(step_us / row_us, 1, limits.batch.value - seats + 1);
+      std::clamp<std::int64_t>(3 * step_us / (4 * row_us), 1, limits.batch.value - seats + 1);
   // With fixed shapes replies are computed again one row a step, and a turn is as long as that.
   const bool fixed = spec.scheduler.deterministic;
   const std::int64_t prompts_us = cells * (row_us + step_us / (fixed ? 1 : rows_a_step));

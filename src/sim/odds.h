@@ -33,6 +33,8 @@ struct Odds {
   int hold_percent = 0;           // Of a tick: an operator parks somebody, or lets somebody back.
   int shared_prefix_percent = 0;  // Of requests: they go on from an earlier one.
   int group_percent = 0;          // Of requests: they want several choices.
+  int change_percent = 0;         // Of a tick: an operator changes the geometry.
+  int build_fault_percent = 0;    // Of contexts.
   int faulty_ticks = 0;           // From then on every client reads and the engine obeys.
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fermata::sim {
@@ -133,6 +134,8 @@ void Rig::run(const std::vector<Client*>& readers, int ticks_max) {
 void make_deterministic(RigSpec& spec) {
   spec.geometry.layout = Layout::split;
   spec.engine.one_sequence_per_ubatch = true;
+  // So that a piece of a prompt is as long with any number of seats.
+  spec.engine.n_batch = std::max(spec.engine.n_batch, spec.engine.n_ubatch);
   spec.scheduler.deterministic = true;
   spec.model.shape_matters = true;
 }

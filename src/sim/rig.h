@@ -79,9 +79,11 @@ class Rig {
 
   Tokens window() const { return limits().window; }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
+  scheduler::Status status() const { return scheduler_->status().read(); }
   engine::fake::FakeEngine& engine() { return workshop_->engine(); }
   TickWorkshop& workshop() { return *workshop_; }
-  const engine::EngineLimits& limits() const { return workshop_->engine().limits(); }
+  // As the scheduler tells them, also while no engine is there.
+  engine::EngineLimits limits() const { return scheduler_->status().limits(); }
   FakeClock& clock() { return clock_; }
 
  private:

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t faults_max = 8;  // Of one schedule; more say nothing new.
 constexpr Micros idle_tick{1000};      // What a tick without work takes.
+constexpr int settle_ticks_max = 10'000;
 
 std::string random_text(Random& random, std::int64_t length) {
   std::string out;
@@ -27,12 +28,14 @@ class Schedule {
         random_(seed),
         odds_(draw_odds(random_, options.memory)),
         rig_(odds_.spec),
-        watch_(wait_bound(odds_.spec, rig_.engine().limits())) {}
+        watch_(wait_bound(odds_.spec, rig_.engine().limits())) {
+    rig_.workshop().set_faults(odds_.build_fault_percent);
+  }
 
   Outcome play() {
     FERMATA_CHECK(plant_ != Plant::failed_check, "planted");
     while (!everyone_is_done()) {
-      if (ticks_ == odds_.faulty_ticks) rig_.engine().set_faults({});
+      if (ticks_ == odds_.faulty_ticks) rig_.workshop().calm();
       if (static_cast<int>(visitors_.size()) < odds_.requests && random_.chance(arrivals())) {
         arrive();
       }
@@ -53,6 +56,9 @@ class Schedule {
     bool stalled = false;  // Does not read while there are faults.
     bool left = false;
     bool may_break = false;  // It ran, or was about to, in a step that broke.
+    // In force when it came.
+    Tokens window{0};
+    std::int32_t seats = 0;
   };
 
   void fault(std::string what) {
@@ -66,7 +72,7 @@ class Schedule {
 
   void arrive() {
     Ask ask;
-    const std::int64_t window = rig_.window().value;
+    const std::int64_t window = limits().window.value;
     if (random_.chance(odds_.shared_prefix_percent) && !visitors_.empty()) {
       // A turn that goes on from an earlier one, or a sibling with the same beginning.
       const Visitor& of = visitors_[static_cast<std::size_t>(
@@ -102,7 +108,7 @@ class Schedule {
   void enter(const Ask& ask, bool stalled) {
     const auto room =
         static_cast<std::int64_t>(odds_.requests) - static_cast<std::int64_t>(visitors_.size());
-    const std::int64_t most = std::min<std::int64_t>(odds_.spec.geometry.n_parallel, room);
+    const std::int64_t most = std::min<std::int64_t>(limits().seats, room);
     const bool several = !ask.seat && most > 1 && random_.chance(odds_.group_percent);
     const std::int64_t choices = several ? random_.between(2, most) : 1;
     std::vector<Ask> asks{ask};
@@ -117,7 +123,12 @@ class Schedule {
       Ask& of = asks[i / static_cast<std::size_t>(choices)];
       const bool is_first = i % static_cast<std::size_t>(choices) == 0;
       if (several && is_first) group = clients[i]->id.value;
-      visitors_.push_back({of, std::move(clients[i]), GroupId(group), stalled});
+      visitors_.push_back({.ask = of,
+                           .client = std::move(clients[i]),
+                           .group = GroupId(group),
+                           .stalled = stalled,
+                           .window = limits().window,
+                           .seats = limits().seats});
       ++of.seed;
     }
   }
@@ -145,7 +156,8 @@ class Schedule {
   }
 
   // Of prompts where shapes are fixed; else 0.
-  Tokens chunk() const { return odds_.memory.deterministic ? rig_.limits().ubatch : Tokens(0); }
+  Tokens chunk() const { return odds_.memory.deterministic ? limits().ubatch : Tokens(0); }
+  engine::EngineLimits limits() const { return rig_.limits(); }
 
   bool everyone_is_done() const {
     return static_cast<int>(visitors_.size()) == odds_.requests &&
@@ -174,6 +186,7 @@ class Schedule {
 
   void operate() {
     commanded_.clear();
+    if (!calm() && random_.chance(odds_.change_percent)) change_geometry();
     if (ticks_ == odds_.faulty_ticks) {
       // From now on nobody is held, and everybody finishes.
       for (const Visitor& visitor : visitors_) {
@@ -186,6 +199,24 @@ class Schedule {
       command(parks ? scheduler::HoldAction::park : scheduler::HoldAction::unpark,
               visitors_[of].client->id);
     }
+  }
+
+  void change_geometry() {
+    const Geometry& first = odds_.spec.geometry;
+    reconfigure::Change change;
+    if (random_.chance(70)) {
+      change.n_ctx = Tokens(random_.between(first.n_ctx.value / 2, first.n_ctx.value * 2));
+    }
+    if (random_.chance(60)) change.n_parallel = static_cast<std::int32_t>(random_.between(1, 6));
+    if (random_.chance(10)) change.cache_type_k = random_.chance(50) ? KvType::f16 : KvType::f32;
+    change.force = random_.chance(50);
+    change.dry_run = random_.chance(5);
+    if (auto reply = rig_.change(change)) changes_.push_back(std::move(reply));
+  }
+
+  bool is_settled() const {
+    const scheduler::Status status = rig_.status();
+    return !status.is_changing && !status.is_absent;
   }
 
   std::vector<WaitWatch::Parked> view_parked(const scheduler::Status& status) {
@@ -254,22 +285,38 @@ class Schedule {
 
   void tick() {
     operate();
-    const scheduler::Status before = rig_.scheduler().status().read();
+    const scheduler::Status before = rig_.status();
     const std::vector<WaitWatch::Parked> parked = view_parked(before);
     const std::int32_t others = others_priority(parked);
     const Micros began = rig_.clock().now();
     const scheduler::SchedulerStats& stats = rig_.scheduler().stats();
     const std::uint64_t broken = stats.broken_steps.value(), resumes = stats.resumes.value();
+    const std::uint64_t changes = changes_so_far();
+    const bool was_settled = is_settled();
     if (!rig_.tick()) rig_.clock().advance(idle_tick);
     ++ticks_;
-    const scheduler::Status after = rig_.scheduler().status().read();
+    const scheduler::Status after = rig_.status();
     const std::vector<RequestId> still = still_parked(before, after);
-    watch_.tick(parked, others, still, rig_.clock().now() - began);
+    const bool stays = was_settled && is_settled() && changes == changes_so_far();
+    if (stays) {
+      watch_.tick(parked, others, still, rig_.clock().now() - began);
+    } else {
+      watch_.restart(wait_bound(odds_.spec, limits()));
+    }
     if (stats.broken_steps.value() != broken) {
       note_broken(parked, still, stats.resumes.value() - resumes);
     }
+    if (!is_settled()) {
+      advanced_at_ = ticks_;
+      return;
+    }
     check_cells(after);
     check_progress();
+  }
+
+  std::uint64_t changes_so_far() {
+    const scheduler::SchedulerStats& stats = rig_.scheduler().stats();
+    return stats.changes.value() + stats.changes_failed.value();
   }
 
   // Without faults somebody gets a row further that was never computed, or ends. Replays may come
@@ -280,7 +327,7 @@ class Schedule {
                                stats.requests_finished.value();
     if (done != done_ || !calm()) advanced_at_ = ticks_;
     done_ = done;
-    const std::int64_t replays = rig_.window().value * odds_.spec.geometry.n_parallel;
+    const std::int64_t replays = limits().window.value * limits().seats;
     if (ticks_ - advanced_at_ > 2 * replays) {
       fault("faults have stopped, and nothing advances though somebody is not done");
     }
@@ -323,7 +370,8 @@ class Schedule {
   }
 
   void check_replies() {
-    for (int i = 0; i < 3; ++i) rig_.tick();  // The scheduler owes final events to who has left.
+    // The scheduler owes final events to who has left, and receipts.
+    for (int i = 0; i < 3 || (i < settle_ticks_max && rig_.status().is_changing); ++i) rig_.tick();
     spoil(*visitors_.front().client);
     for (Visitor& visitor : visitors_) check(visitor);
     check_end();
@@ -347,9 +395,9 @@ class Schedule {
     figures_.failed += final.reason == FinishReason::failed;
     const Tokens prompt(static_cast<std::int64_t>(visitor.ask.prompt.size()));
     FailureKind refused = FailureKind::none;
-    if (prompt >= rig_.window()) {
+    if (prompt >= visitor.window) {
       refused = FailureKind::larger_than_window;
-    } else if (visitor.ask.seat && visitor.ask.seat->value >= odds_.spec.geometry.n_parallel) {
+    } else if (visitor.ask.seat && visitor.ask.seat->value >= visitor.seats) {
       refused = FailureKind::no_such_seat;
     }
     if (refused != FailureKind::none) {
@@ -357,7 +405,9 @@ class Schedule {
       expect(client.text.empty(), visitor, "was refused with a text");
       return;
     }
-    check_reply(visitor, solo_run(odds_.spec.model, visitor.ask, rig_.window(), chunk(),
+    // A full window ends it: then it is as long as the window that was in force.
+    const Tokens window = final.truncated ? final.window : std::max(visitor.window, final.window);
+    check_reply(visitor, solo_run(odds_.spec.model, visitor.ask, window, chunk(),
                                   odds_.spec.scheduler.context_shift));
   }
 
@@ -386,7 +436,7 @@ class Schedule {
   }
 
   void check_end() {
-    const scheduler::Status status = rig_.scheduler().status().read();
+    const scheduler::Status status = rig_.status();
     const bool empty = status.n_processing == 0 && status.n_waiting == 0 && status.parked.empty();
     if (!empty) fault("the scheduler is not empty at the end");
     const scheduler::SchedulerStats& stats = rig_.scheduler().stats();
@@ -396,6 +446,12 @@ class Schedule {
     }
     for (const auto& reply : replies_) {
       if (!reply->take()) fault("an operator got no receipt");
+    }
+    for (const auto& reply : changes_) {
+      const auto receipt = reply->take();
+      if (!receipt) fault("a change of the geometry got no receipt");
+      const bool is_done = receipt && receipt->outcome == reconfigure::Receipt::Outcome::done;
+      figures_.changes += is_done;
     }
     std::uint64_t parks = 0;
     for (const Visitor& visitor : visitors_) {
@@ -432,6 +488,7 @@ class Schedule {
     figures_.recomputed = count(stats.recomputed_tokens);
     figures_.no_room = count(stats.no_room_steps);
     figures_.broken = count(stats.broken_steps);
+    figures_.sleeps = count(stats.sleeps);
     figures_.fetched = stats.cache_hits.value();
     figures_.wait_of_bound = watch_.wait_of_bound();
     return {std::move(faults_), figures_};
@@ -445,6 +502,7 @@ class Schedule {
   std::vector<Visitor> visitors_;
   std::vector<std::shared_ptr<scheduler::HoldReply>> replies_;
   std::vector<RequestId> commanded_;  // In this tick.
+  std::vector<std::shared_ptr<scheduler::ChangeReply>> changes_;
   std::vector<std::string> faults_;
   Figures figures_;
   std::int64_t ticks_ = 0;
@@ -464,6 +522,8 @@ void Figures::add(const Figures& other) {
   recomputed += other.recomputed;
   no_room += other.no_room;
   broken += other.broken;
+  changes += other.changes;
+  sleeps += other.sleeps;
   fetched += other.fetched;
   wait_of_bound = std::max(wait_of_bound, other.wait_of_bound);
 }

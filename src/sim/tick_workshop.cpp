@@ -30,9 +30,19 @@ reconfigure::Built TickWorkshop::build(const Geometry& geometry) {
   return engines_.back().get();
 }
 
+void TickWorkshop::calm() {
+  fault_percent_ = 0;
+  spec_.faults = {};
+  for (const auto& engine : engines_) engine->set_faults({});
+}
+
 void TickWorkshop::remove(engine::Engine& engine) {
   const auto count = std::erase_if(engines_, [&](const auto& one) { return one.get() == &engine; });
   FERMATA_CHECK(count == 1, "an engine that is not the workshop's");
+}
+
+void TickWorkshop::release_memory(bool /*weights*/) {
+  FERMATA_CHECK(engines_.empty() && !building_, "an engine is there");
 }
 
 reconfigure::Cost TickWorkshop::cost(const Geometry& now, const Geometry& to) const {

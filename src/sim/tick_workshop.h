@@ -23,18 +23,21 @@ class TickWorkshop final : public reconfigure::Workshop {
   reconfigure::Built build(const Geometry& geometry) override;
   void remove(engine::Engine& engine) override;
   void discard(engine::Engine& engine) override { remove(engine); }
+  void release_memory(bool weights) override;
   reconfigure::Cost cost(const Geometry& now, const Geometry& to) const override;
   Bytes bytes_per_token(const Geometry& geometry) const override;
   engine::Fingerprint fingerprint(const Geometry& geometry) const override;
 
   // So many builds fail.
   void set_faults(int percent) { fault_percent_ = percent; }
+  // From now on nothing fails: no build, and nothing of what was built or will be.
+  void calm();
   // The one that has served for longest. REQUIRES: there is one.
   engine::fake::FakeEngine& engine() const;
   std::size_t engines() const { return engines_.size(); }
 
  private:
-  const engine::fake::FakeModelSpec spec_;
+  engine::fake::FakeModelSpec spec_;
   const engine::EngineOptions options_;
   Random random_;
   int fault_percent_ = 0;

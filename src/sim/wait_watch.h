@@ -27,6 +27,12 @@ class WaitWatch {
   void tick(const std::vector<Parked>& before, std::int32_t others_priority,
             const std::vector<RequestId>& after, Micros took);
 
+  // The geometry is another one: who waits is counted anew.
+  void restart(const WaitBound& bound) {
+    bound_ = bound;
+    waits_.clear();
+  }
+
   const std::vector<std::string>& faults() const { return faults_; }
   // The longest wait seen, over its bound.
   double wait_of_bound() const { return wait_of_bound_; }

@@ -33,6 +33,7 @@ class FakeModel final : public Model {
     if (!fault.empty()) return Err(BuildFault{fault});
     return std::unique_ptr<Engine>(std::make_unique<FakeEngine>(spec_, geometry, options));
   }
+  void sleep() override {}
   Result<std::unique_ptr<Embedder>, BuildFault> build_embedder(
       std::optional<Pooling> pooling, const EngineOptions& options) override {
     return std::unique_ptr<Embedder>(

@@ -47,27 +47,41 @@ std::optional<Pooling> pooling_of(const llama_context* context) {
   return std::nullopt;
 }
 
-}  // namespace
-
-LlamaEmbedder::LlamaEmbedder(Threadpools pools, llama_context_ptr context, Pooling pooling,
-                             const EmbedderLimits& limits)
-    : pools_(std::move(pools)),
-      context_(std::move(context)),
-      pooling_(pooling),
-      limits_(limits),
-      batch_(static_cast<std::int32_t>(limits.together.value)) {
-  pools_.attach(context_.get());
+Tokens trained_window_of(const LlamaModel& model) {
+  return std::max(model.info().trained_window, Tokens(1));
 }
 
-Result<std::unique_ptr<Embedder>, BuildFault> LlamaEmbedder::make(const LlamaModel& model,
-                                                                  std::optional<Pooling> pooling,
-                                                                  const EngineOptions& options) {
-  const Tokens window = std::max(model.info().trained_window, Tokens(1));
-  // Where only the last row counts a text may be computed in parts.
-  const bool has_parts = pooling == Pooling::last;
-  const Tokens rows = std::max(std::min(options.n_ubatch, window), Tokens(texts_max));
+Tokens rows_of(const LlamaModel& model, const EngineOptions& options) {
+  return std::max(std::min(options.n_ubatch, trained_window_of(model)), Tokens(texts_max));
+}
+
+// Where only the last row counts a text may be computed in parts.
+Tokens window_of(const LlamaModel& model, std::optional<Pooling> pooling,
+                 const EngineOptions& options) {
+  const Tokens rows = rows_of(model, options);
+  return pooling == Pooling::last ? std::max(trained_window_of(model), rows) : rows;
+}
+
+}  // namespace
+
+LlamaEmbedder::LlamaEmbedder(LlamaModel& model, std::optional<Pooling> asked,
+                             const EngineOptions& options, Parts parts,
+                             const EmbedderLimits& limits)
+    : model_(model),
+      asked_(asked),
+      options_(options),
+      parts_(std::move(parts)),
+      pooling_(pooling_of(parts_->context.get()).value_or(Pooling::none)),
+      limits_(limits),
+      batch_(static_cast<std::int32_t>(limits.together.value)) {}
+
+Result<LlamaEmbedder::Parts, BuildFault> LlamaEmbedder::make_parts(LlamaModel& model,
+                                                                   std::optional<Pooling> pooling,
+                                                                   const EngineOptions& options) {
+  if (auto awake = model.wake(); !awake) return Err{awake.error()};
+  const Tokens rows = rows_of(model, options);
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = static_cast<std::uint32_t>((has_parts ? std::max(window, rows) : rows).value);
+  params.n_ctx = static_cast<std::uint32_t>(window_of(model, pooling, options).value);
   params.n_batch = params.n_ubatch = static_cast<std::uint32_t>(rows.value);
   params.n_seq_max = texts_max;
   params.kv_unified = true;
@@ -81,31 +95,54 @@ Result<std::unique_ptr<Embedder>, BuildFault> LlamaEmbedder::make(const LlamaMod
   quiet.poll = 0;  // It would spin beside the engine's threads.
   const LibraryErrors errors;
   try {
-    Threadpools pools = Threadpools::make(quiet);
-    llama_context_ptr context(llama_init_from_model(model.handle(), params));
-    if (!context) {
+    Parts parts{Threadpools::make(quiet), nullptr};
+    parts.context.reset(llama_init_from_model(model.handle(), params));
+    if (!parts.context) {
       return Err{BuildFault{"no context for embeddings can be made: " +
                             errors.reason("the library gives no reason")}};
     }
-    const auto is = pooling_of(context.get());
-    if (!is) {
-      return Err{BuildFault{
-          "the model ranks texts, which is not supported yet: give --pooling, or another model"}};
-    }
-    const EmbedderLimits limits{
-        .text = std::min(has_parts ? Tokens(llama_n_ctx(context.get())) : rows, window),
-        .together = rows,
-        .texts = texts_max,
-        .width = llama_model_n_embd_out(model.handle())};
-    return std::unique_ptr<Embedder>(
-        new LlamaEmbedder(std::move(pools), std::move(context), *is, limits));
+    parts.pools.attach(parts.context.get());
+    return parts;
   } catch (const std::exception& e) {
     return Err{BuildFault{std::string("no context for embeddings can be made: ") + e.what()}};
   }
 }
 
+Result<std::unique_ptr<Embedder>, BuildFault> LlamaEmbedder::make(LlamaModel& model,
+                                                                  std::optional<Pooling> pooling,
+                                                                  const EngineOptions& options) {
+  auto parts = make_parts(model, pooling, options);
+  if (!parts) return Err{parts.error()};
+  const llama_context* const context = parts->context.get();
+  if (!pooling_of(context)) {
+    return Err{BuildFault{
+        "the model ranks texts, which is not supported yet: give --pooling, or another model"}};
+  }
+  const EmbedderLimits limits{
+      .text = std::min(Tokens(llama_n_ctx(context)), trained_window_of(model)),
+      .together = rows_of(model, options),
+      .texts = texts_max,
+      .width = llama_model_n_embd_out(model.handle())};
+  return std::unique_ptr<Embedder>(
+      new LlamaEmbedder(model, pooling, options, std::move(parts).value(), limits));
+}
+
+void LlamaEmbedder::sleep() { parts_.reset(); }
+
+bool LlamaEmbedder::wake() {
+  if (parts_) return true;
+  auto parts = make_parts(model_, asked_, options_);
+  if (!parts) {
+    log_error("{}", parts.error().message);
+    return false;
+  }
+  parts_ = std::move(parts).value();
+  return true;
+}
+
 void LlamaEmbedder::clear() {
-  if (llama_memory_t memory = llama_get_memory(context_.get())) llama_memory_clear(memory, false);
+  if (llama_memory_t memory = llama_get_memory(parts_->context.get()))
+    llama_memory_clear(memory, false);
 }
 
 bool LlamaEmbedder::compute(std::span<const std::span<const TokenId>> texts, std::size_t begin,
@@ -119,7 +156,7 @@ bool LlamaEmbedder::compute(std::span<const std::span<const TokenId>> texts, std
   }
   const LibraryErrors errors(LibraryErrors::Echo::nothing);
   try {
-    const std::int32_t code = llama_decode(context_.get(), batch_.get());
+    const std::int32_t code = llama_decode(parts_->context.get(), batch_.get());
     if (code == 0) return true;
     log_error("libllama failed to embed with code {}: {}", code, errors.reason("no reason given"));
   } catch (const std::exception& e) {
@@ -138,8 +175,8 @@ bool LlamaEmbedder::read(std::span<const std::span<const TokenId>> texts,
     for (std::size_t i = 0; i < n; ++i) {
       const float* vector =
           pooling_ == Pooling::none
-              ? llama_get_embeddings_ith(context_.get(), row++)
-              : llama_get_embeddings_seq(context_.get(), static_cast<llama_seq_id>(t));
+              ? llama_get_embeddings_ith(parts_->context.get(), row++)
+              : llama_get_embeddings_seq(parts_->context.get(), static_cast<llama_seq_id>(t));
       if (vector == nullptr) return false;
       of.emplace_back(vector, vector + limits_.width);
       const auto is_number = [](float value) { return std::isfinite(value); };
@@ -162,6 +199,7 @@ EmbedOutcome LlamaEmbedder::embed(std::span<const std::span<const TokenId>> text
     all += text.size();
   }
   FERMATA_CHECK(texts.size() == 1 || all <= rows, "more texts than fit together");
+  if (!wake()) return EmbedOutcome::failed;
   EmbedOutcome outcome = EmbedOutcome::done;
   for (std::size_t begin = 0; begin < longest && outcome == EmbedOutcome::done; begin += rows) {
     if (cancelled.load(std::memory_order_acquire)) {

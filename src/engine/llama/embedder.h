@@ -9,6 +9,7 @@
 #include "engine/model.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,25 +19,36 @@ namespace fermata::engine::llama {
 
 class LlamaEmbedder final : public Embedder {
  public:
-  static Result<std::unique_ptr<Embedder>, BuildFault> make(const LlamaModel& model,
+  static Result<std::unique_ptr<Embedder>, BuildFault> make(LlamaModel& model,
                                                             std::optional<Pooling> pooling,
                                                             const EngineOptions& options);
 
   Pooling pooling() const override { return pooling_; }
   const EmbedderLimits& limits() const override { return limits_; }
+  void sleep() override;
   EmbedOutcome embed(std::span<const std::span<const TokenId>> texts,
                      const std::atomic<bool>& cancelled, std::vector<TextVectors>& out) override;
 
  private:
-  LlamaEmbedder(Threadpools pools, llama_context_ptr context, Pooling pooling,
-                const EmbedderLimits& limits);
+  // The context goes before the threads that it computes with.
+  struct Parts {
+    Threadpools pools;
+    llama_context_ptr context;
+  };
+  static Result<Parts, BuildFault> make_parts(LlamaModel& model, std::optional<Pooling> pooling,
+                                              const EngineOptions& options);
+  LlamaEmbedder(LlamaModel& model, std::optional<Pooling> asked, const EngineOptions& options,
+                Parts parts, const EmbedderLimits& limits);
+  bool wake();
   // Computes rows [begin, end) of one text behind what is there, or all of several.
   bool compute(std::span<const std::span<const TokenId>> texts, std::size_t begin, std::size_t end);
   bool read(std::span<const std::span<const TokenId>> texts, std::vector<TextVectors>& out) const;
   void clear();
 
-  Threadpools pools_;
-  llama_context_ptr context_;
+  LlamaModel& model_;
+  const std::optional<Pooling> asked_;
+  const EngineOptions options_;
+  std::optional<Parts> parts_;  // None: it sleeps.
   const Pooling pooling_;
   const EmbedderLimits limits_;
   Batch batch_;

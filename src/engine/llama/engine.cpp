@@ -2,12 +2,15 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "engine/llama/backend.h"
 #include "engine/llama/context.h"
 #include "engine/llama/log_sink.h"
+#include "engine/llama/model_file.h"
 #include "engine/llama/sampler.h"
 
 #include <algorithm>
 #include <bitset>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -80,9 +83,21 @@ Result<std::unique_ptr<Engine>, BuildFault> build_engine(const LlamaModel& model
 
 namespace {
 
-std::uint64_t next_snapshot_mark() {
-  static std::atomic<std::uint64_t> last{0x46524D54'00000000};  // "FRMT"
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+// Of all that the bytes of a sequence depend on, beside what it holds.
+std::uint64_t snapshot_mark(const LlamaModel& model, const Geometry& geometry,
+                            const EngineOptions& options) {
+  const bool counts_seats = geometry.layout == Layout::split;
+  Digest digest;
+  digest.add(model.identity().data(), model.identity().size());
+  digest.add(std::string(name(geometry.cache_type_k)));
+  digest.add(std::string(name(geometry.cache_type_v)));
+  digest.add(library_version()).add(LLAMA_STATE_SEQ_VERSION);
+  digest.add(counts_seats ? geometry.n_parallel : 0);
+  digest.add(std::int64_t{options.flash_attention}).add(std::int64_t{options.swa_full});
+  const Fingerprint all = digest.finish();
+  std::uint64_t out = 0;
+  std::memcpy(&out, all.data(), sizeof out);
+  return out;
 }
 
 }  // namespace
@@ -95,7 +110,7 @@ LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_conte
       geometry_(geometry),
       pools_(std::move(pools)),
       context_(std::move(context)),
-      snapshot_mark_(next_snapshot_mark()),
+      snapshot_mark_(snapshot_mark(model, geometry, options)),
       batch_(static_cast<std::int32_t>(llama_n_ubatch(context_.get()))),
       samplers_(std::min(sensible_threads(options.threads), geometry.n_parallel) - 1) {
   pools_.attach(context_.get());

@@ -109,7 +109,7 @@ class LlamaEngine final : public Engine {
   llama_seq_id first_seat_ = 0;  // 1 where sequence 0 is scratch: then a state's bytes do not
                                  // depend on the number of seats.
   std::optional<RangeCodec> ranges_;
-  std::uint64_t snapshot_mark_;  // In every exported sequence: this very engine wrote it.
+  std::uint64_t snapshot_mark_;  // In every exported sequence: an engine alike wrote it.
   Batch batch_;
   std::vector<Slice> slices_;                         // Of the running call.
   std::vector<const std::atomic<bool>*> cancelling_;  // Of the running call; empty: never abort.

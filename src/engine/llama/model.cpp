@@ -93,10 +93,11 @@ ggml_type ggml_type_of(KvType type) {
   FERMATA_CHECK(false, "a KV type without a name");
 }
 
-Result<std::unique_ptr<Model>, LoadFault> LlamaModel::load(const std::string& path,
-                                                           const ModelOptions& options) {
-  auto file = ModelFile::open(path);
-  if (!file) return Err{LoadFault{file.error()}};
+namespace {
+
+// Error: one line.
+Result<llama_model_ptr, std::string> load_weights(const std::string& path,
+                                                  const ModelOptions& options) {
   llama_model_params params = llama_model_default_params();
   params.n_gpu_layers = options.gpu_layers;
   params.main_gpu = options.main_gpu;
@@ -109,15 +110,34 @@ Result<std::unique_ptr<Model>, LoadFault> LlamaModel::load(const std::string& pa
   const LibraryErrors errors;
   try {
     llama_model_ptr model(llama_model_load_from_file(path.c_str(), params));
-    if (!model) {
-      return Err{LoadFault{"cannot load '" + path + "': " + errors.reason("the load was stopped")}};
-    }
-    if (const std::string fault = llama::find_fault(model.get()); !fault.empty()) {
+    if (model) return model;
+    return Err("cannot load '" + path + "': " + errors.reason("the load was stopped"));
+  } catch (const std::exception& e) {
+    return Err("cannot load '" + path + "': " + e.what());
+  }
+}
+
+}  // namespace
+
+LlamaModel::LlamaModel(llama_model_ptr model, std::unique_ptr<ModelFile> file,
+                       const ModelOptions& options)
+    : options_(options),
+      model_(std::move(model)),
+      file_(std::move(file)),
+      on_cpu_only_(!has_gpu() || options.gpu_layers == 0) {}
+
+Result<std::unique_ptr<Model>, LoadFault> LlamaModel::load(const std::string& path,
+                                                           const ModelOptions& options) {
+  auto file = ModelFile::open(path);
+  if (!file) return Err{LoadFault{file.error()}};
+  auto model = load_weights(path, options);
+  if (!model) return Err{LoadFault{model.error()}};
+  try {
+    if (const std::string fault = llama::find_fault(model->get()); !fault.empty()) {
       return Err{LoadFault{"cannot serve '" + path + "': " + fault}};
     }
-    const bool on_cpu_only = !has_gpu() || options.gpu_layers == 0;
     std::unique_ptr<LlamaModel> loaded(
-        new LlamaModel(std::move(model), std::move(file).value(), on_cpu_only));
+        new LlamaModel(std::move(model).value(), std::move(file).value(), options));
     loaded->describe(path);
     if (const std::string fault = loaded->learn_memory(); !fault.empty()) {
       return Err{LoadFault{"cannot compute with '" + path + "': " + fault}};
@@ -126,6 +146,21 @@ Result<std::unique_ptr<Model>, LoadFault> LlamaModel::load(const std::string& pa
   } catch (const std::exception& e) {
     return Err{LoadFault{"cannot load '" + path + "': " + e.what()}};
   }
+}
+
+Result<void, BuildFault> LlamaModel::wake() {
+  const std::lock_guard lock(waking_);
+  if (model_) return {};
+  const auto file = ModelFile::open(info_.path);
+  if (!file) return Err{BuildFault{file.error()}};
+  if ((*file)->sample() != file_->sample()) {
+    return Err{BuildFault{"'" + info_.path +
+                          "' is another model than at the start: put that one back, or restart"}};
+  }
+  auto model = load_weights(info_.path, options_);
+  if (!model) return Err{BuildFault{model.error()}};
+  model_ = std::move(model).value();
+  return {};
 }
 
 std::string LlamaModel::metadata(const std::string& key) const {
@@ -205,6 +240,7 @@ Fingerprint LlamaModel::fingerprint(KvType k, KvType v) const {
 
 Result<std::unique_ptr<Engine>, BuildFault> LlamaModel::build(const Geometry& geometry,
                                                               const EngineOptions& options) {
+  if (auto awake = wake(); !awake) return Err{awake.error()};
   return build_engine(*this, geometry, options);
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include <llama-cpp.h>
@@ -37,9 +38,13 @@ class LlamaModel final : public Model {
                                                     const EngineOptions& options) override;
   Result<std::unique_ptr<Embedder>, BuildFault> build_embedder(
       std::optional<Pooling> pooling, const EngineOptions& options) override;
+  void sleep() override { model_.reset(); }
   Bytes bytes_per_token(KvType k, KvType v) const override;
   Fingerprint fingerprint(KvType k, KvType v) const override;
 
+  // Loads the weights if they sleep. Any thread, but not beside sleep().
+  Result<void, BuildFault> wake();
+  // None: it sleeps.
   llama_model* handle() const { return model_.get(); }
   const MemoryShape& memory() const { return memory_; }
   // Of the model but not of its KV types; from samples of the file.
@@ -51,12 +56,13 @@ class LlamaModel final : public Model {
   std::int64_t number(const std::string& key) const;
 
  private:
-  LlamaModel(llama_model_ptr model, std::unique_ptr<ModelFile> file, bool on_cpu_only)
-      : model_(std::move(model)), file_(std::move(file)), on_cpu_only_(on_cpu_only) {}
+  LlamaModel(llama_model_ptr model, std::unique_ptr<ModelFile> file, const ModelOptions& options);
   void describe(const std::string& path);
   // Empty, or why no token could be computed.
   std::string learn_memory();
 
+  const ModelOptions options_;  // How it is loaded again.
+  std::mutex waking_;
   llama_model_ptr model_;
   std::unique_ptr<ModelFile> file_;
   bool on_cpu_only_;

@@ -63,7 +63,7 @@ TEST(Rows, ClientThatDoesNotReadGetsNone) {
 }
 
 TEST(Rows, PromptIsCutToTheStepsTimeWhileAnybodyDecodes) {
-  // Two decode steps by default: 20 us, 10 of them for prefill.
+  // By default prompts have as long as each stream does.
   EXPECT_EQ(rows({decoding(1), reading(2, 500)}, 512), (List{{1, 1}, {2, 10}}));
   EXPECT_EQ(rows({decoding(1), reading(2, 500)}, 512, known, Micros(40)), (List{{1, 1}, {2, 30}}));
   // A blocked one does not decode in this step.
@@ -75,8 +75,8 @@ TEST(Rows, PromptAdvancesHoweverSmallTheBudget) {
 }
 
 TEST(Rows, AllowanceIsForAllPromptsTogether) {
-  EXPECT_EQ(rows({decoding(1), reading(2, 4), reading(3, 500)}, 512),
-            (List{{1, 1}, {2, 4}, {3, 6}}));
+  EXPECT_EQ(rows({decoding(1), decoding(4), reading(2, 4), reading(3, 500)}, 512),
+            (List{{1, 1}, {4, 1}, {2, 4}, {3, 6}}));
 }
 
 TEST(Rows, NothingRunsNothingIsPlanned) { EXPECT_EQ(rows({}, 512), List{}); }
