@@ -1,5 +1,6 @@
 // reconfigure: the gap that a running stream sees when the geometry changes beside it and in place,
 // against freeing and building a context and copying all conversations with everybody stopped.
+#include "base/clock.h"
 #include "bench/child_server.h"
 #include "bench/client.h"
 #include "bench/models.h"
@@ -13,13 +14,15 @@ namespace fermata::bench {
 namespace {
 
 constexpr int resident_tokens = 2000;
-constexpr int stream_tokens = 160;
+constexpr int stream_tokens = 240;
 
 struct Figures {
-  double step_ms = 0;   // Median gap of the stream.
-  double gap_ms = 0;    // Its largest.
-  double pause_ms = 0;  // As the server says.
-  double parts_ms = 0;  // page_out + free + init + page_in, as the server says.
+  double step_ms = 0;               // Median gap of the stream.
+  double gap_ms = 0;                // Its largest while the change is under way.
+  double usual_gap_ms = 0;          // Its largest afterwards.
+  double speed_while_changing = 0;  // Over the speed afterwards.
+  double pause_ms = 0;              // As the server says.
+  double parts_ms = 0;              // page_out + free + init + page_in, as the server says.
   double build_ms = 0;
   double computed = 0;  // Tokens that the next turn of a moved conversation computes.
 };
@@ -41,12 +44,15 @@ Result<Figures, std::string> measure(int port, int n_parallel) {
     const auto done = complete(port, prompt_of(first), 1);
     if (!done) return Err(done.error());
   }
+  const SteadyClock clock;
+  Micros asked{0}, changed{0};
   Result<Json, std::string> receipt = Err(std::string("the change was not asked for"));
   std::thread operator_thread([&] {
     // So that the stream is under way.
-    const auto beside = complete(port, {400, 401, 402}, 10);
-    if (!beside) return;
+    if (!complete(port, {400, 401, 402}, 10)) return;
+    asked = clock.now();
     receipt = post_json(port, "/reconfigure", {{"n_parallel", n_parallel}});
+    changed = clock.now();
   });
   const auto stream = stream_completion(port, {{"prompt", {300, 7, 8}},
                                                {"n_predict", stream_tokens},
@@ -57,12 +63,19 @@ Result<Figures, std::string> measure(int port, int n_parallel) {
   if (!stream) return Err(stream.error());
   if (!receipt) return Err(receipt.error());
   Figures out;
-  std::vector<double> gaps;
+  std::vector<double> before, during, after;
   for (std::size_t i = 1; i < stream->events.size(); ++i) {
-    gaps.push_back(static_cast<double>((stream->events[i] - stream->events[i - 1]).value) / 1000.0);
+    const Micros at = stream->events[i], last = stream->events[i - 1];
+    auto& gaps = at <= asked ? before : last <= changed ? during : after;
+    gaps.push_back(static_cast<double>((at - last).value) / 1000.0);
   }
-  out.step_ms = median(gaps);
-  out.gap_ms = *std::ranges::max_element(gaps);
+  if (before.empty() || during.empty() || after.empty()) {
+    return Err(std::string("the stream ended before the change"));
+  }
+  out.step_ms = median(after);
+  out.gap_ms = *std::ranges::max_element(during);
+  out.usual_gap_ms = *std::ranges::max_element(after);
+  out.speed_while_changing = out.step_ms / median(during);
   out.pause_ms = receipt->value("t_pause_ms", 0.0);
   out.build_ms = receipt->value("t_build_ms", 0.0);
   out.parts_ms = receipt->value("t_page_out_ms", 0.0) + receipt->value("t_free_ms", 0.0) +
@@ -89,7 +102,7 @@ Result<Json, std::string> run_reconfigure(const BenchOptions& options) {
   if (!beside) return Err(beside.error());
   const auto in_place = start("in_place");
   if (!in_place) return Err(in_place.error());
-  std::vector<double> extra_steps, over_stopped, over_parts, computed, build, pause;
+  std::vector<double> extra_steps, over_stopped, over_parts, computed, build, pause, usual, speed;
   for (int pair = 0; pair < options.pairs; ++pair) {
     const int n_parallel = 5 + pair % 2;
     const auto a = measure((*beside)->port(), n_parallel);
@@ -102,6 +115,8 @@ Result<Json, std::string> run_reconfigure(const BenchOptions& options) {
              std::to_string(a->build_ms) + ", pause " + std::to_string(a->pause_ms) + " and " +
              std::to_string(b->pause_ms));
     extra_steps.push_back((a->gap_ms - a->step_ms) / a->step_ms);
+    usual.push_back((a->usual_gap_ms - a->step_ms) / a->step_ms);
+    speed.push_back(a->speed_while_changing);
     over_stopped.push_back((a->gap_ms - a->step_ms) / b->parts_ms);
     over_parts.push_back(b->pause_ms / b->parts_ms);
     computed.push_back(std::max(a->computed, b->computed));
@@ -112,6 +127,8 @@ Result<Json, std::string> run_reconfigure(const BenchOptions& options) {
               {"ratio", median(extra_steps)},
               {"ratio_of", "extra gap of a running stream, beside, over a decode step"},
               {"extra_gap_over_stopped", median(over_stopped)},
+              {"extra_gap_afterwards", median(usual)},
+              {"speed_while_changing", median(speed)},
               {"in_place_pause_over_parts", median(over_parts)},
               {"next_turn_computes", median(computed)},
               {"build_ms", median(build)},

@@ -164,6 +164,7 @@ void Pool::appended(Seat seat, std::span<const TokenId> tokens) {
   if (rows == chunk_ && state.in_chunks == ledger_.length(seat)) state.in_chunks += rows;
   state.tokens.insert(state.tokens.end(), tokens.begin(), tokens.end());
   ledger_.append(seat, rows);
+  rows_ += rows;
   check_agreement(seat);
 }
 
@@ -172,6 +173,7 @@ void Pool::release(Seat seat, bool keep, Micros now) {
   FERMATA_CHECK(state.use == SeatUse::busy, "releasing a seat that nobody has");
   state.use = SeatUse::idle;
   state.last_used = now;
+  state.rows_before = rows_;
   if (const Tokens kept = state.unshifted; keep && kept != everything) {
     const auto done = engine_.truncate(seat, kept);
     FERMATA_CHECK(done == engine::EditOutcome::done, "what can be shifted cannot be cut");

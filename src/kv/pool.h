@@ -71,6 +71,10 @@ class Pool {
   void give_to(Seat seat, const Owner& owner, std::string_view conversation = {});
   // REQUIRES: use(seat) == busy; one reservation a seat at a time.
   [[nodiscard]] Reservation reserve(Seat seat, Tokens total);
+  // Of an idle seat: it goes to the shelf when it is dropped, as far as the budget reaches.
+  bool is_kept(Seat seat) const { return at(seat).is_kept && use(seat) == SeatUse::idle; }
+  // Rows of any seat since this one was released.
+  Tokens rows_since(Seat seat) const { return rows_ - at(seat).rows_before; }
   Tokens promised(Seat seat) const { return at(seat).promised; }  // 0: nothing.
 
   // The engine computed these rows of a busy seat.
@@ -157,6 +161,7 @@ class Pool {
     std::vector<Piece> mirror;  // Bytes of its cells, from the first on.
     bool is_kept = true;        // Idle: it may go to the shelf; no copy of it has failed.
     std::uint64_t version = 0;
+    Tokens rows_before;  // Of Pool::rows_, when it was released.
   };
   SeatState& at(Seat seat);
   const SeatState& at(Seat seat) const;
@@ -186,6 +191,7 @@ class Pool {
   bool can_restore_;
   bool keeps_idle_;  // What leaves the pool goes to the shelf.
   Ledger ledger_;
+  Tokens rows_;  // Computed so far.
   Vault vault_;
   Shelf shelf_;
   std::vector<SeatState> seats_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 namespace fermata::policy {
 namespace {
@@ -21,7 +20,7 @@ constexpr Tokens first_piece{16};
 
 // Of the time of the decode rows. A stream's gap is then less than twice as long as without
 // prompts, and where many prompts are new beside few streams no longer than if those decoded too.
-constexpr double prompt_share_least = 0.75;
+constexpr double prompt_share_least = 0.6;
 constexpr double prompt_share_most = 4.0;
 
 void learn(double& mean, double value) {
@@ -37,7 +36,6 @@ void Pace::observe(std::int32_t decode_rows, Tokens prefill_rows, Micros took) {
   if (prefill_rows == Tokens(0)) {
     if (decode_rows == 0) return;
     DecodeStep& step = decode_steps_[slot];
-    if (step.samples == 0) step.us = 0.0;  // A guess is forgotten.
     learn(step.us, us);
     step.samples = std::min(step.samples + 1, samples_max);
     return;
@@ -48,12 +46,7 @@ void Pace::observe(std::int32_t decode_rows, Tokens prefill_rows, Micros took) {
     return;
   }
   const auto decode = static_cast<double>(rates(decode_rows).decode_step.value);
-  if (decode == 0.0) {
-    // Nobody has decoded alone yet: take what prefill does not explain, or half, as a first guess.
-    const double prefill = prefill_row_us_alone_ * rows;
-    learn(decode_steps_[slot].us, prefill > 0.0 && prefill < us * 0.9 ? us - prefill : us / 2.0);
-    return;
-  }
+  if (decode == 0.0) return;
   // Never less than a tenth of the plain share: a step that beat its estimate is luck, not free.
   learn(prefill_row_us_beside_, std::max(us - decode, us / 10.0) / rows);
 }
@@ -83,27 +76,25 @@ void Pace::observe_move(Bytes bytes, Micros took) {
 }
 
 // Of about so many rows, weighted by how often and how near: while a prompt is computed no step
-// decodes alone, so one odd sample of this very number would stay the truth for long.
-double Pace::decode_us(std::size_t rows) const {
+// decodes alone, so one odd sample of this very number would stay the truth for long. Nothing near:
+// the nearest.
+Pace::Estimate Pace::decode_us(std::size_t rows) const {
   const auto away = [rows](std::size_t i) { return i > rows ? i - rows : rows - i; };
   const std::size_t near = std::max<std::size_t>(rows / 4, 1);
   double sum = 0.0, weights = 0.0;
-  std::optional<std::size_t> nearest;  // Of all; measured rather than guessed.
+  std::optional<std::size_t> nearest;
   for (std::size_t i = 0; i < decode_steps_.size(); ++i) {
     const DecodeStep& step = decode_steps_[i];
-    if (step.us == 0.0) continue;
-    const auto rank = [&](std::size_t at) {
-      return std::pair(decode_steps_[at].samples == 0, away(at));
-    };
-    if (!nearest || rank(i) < rank(*nearest)) nearest = i;
-    if (step.samples == 0 || away(i) > near) continue;
+    if (step.samples == 0) continue;
+    if (!nearest || away(i) < away(*nearest)) nearest = i;
+    if (away(i) > near) continue;
     const double distance = 1.0 + static_cast<double>(away(i));
     const double weight = step.samples / (distance * distance);
     sum += weight * step.us;
     weights += weight;
   }
-  if (weights > 0.0) return sum / weights;
-  return nearest ? decode_steps_[*nearest].us : 0.0;
+  if (weights > 0.0) return {sum / weights, true};
+  return {nearest ? decode_steps_[*nearest].us : 0.0, false};
 }
 
 Rates Pace::rates(std::int32_t decode_rows) const {
@@ -111,7 +102,9 @@ Rates Pace::rates(std::int32_t decode_rows) const {
       std::min(static_cast<std::size_t>(std::max(decode_rows, 0)), decode_steps_.size() - 1);
   const double row = prefill_row_us_beside_ > 0.0 ? prefill_row_us_beside_ : prefill_row_us_alone_;
   Rates out;
-  out.decode_step = Micros(std::llround(decode_us(want)));
+  const Estimate decode = decode_us(want);
+  out.decode_step = Micros(std::llround(decode.us));
+  out.decode_unknown = decode_rows > 0 && !decode.is_near;
   out.prefill_per_1k = Micros(std::llround(row * 1000.0));
   out.move_per_mib = Micros(std::llround(move_mib_us_));
   return out;

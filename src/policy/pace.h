@@ -24,10 +24,14 @@ class Pace {
 
  private:
   struct DecodeStep {
-    double us = 0.0;           // 0: never seen; without samples a guess.
+    double us = 0.0;
     std::int32_t samples = 0;  // Steps without prefill.
   };
-  double decode_us(std::size_t rows) const;
+  struct Estimate {
+    double us = 0.0;       // 0: nothing is known.
+    bool is_near = false;  // From steps of about so many rows.
+  };
+  Estimate decode_us(std::size_t rows) const;
 
   // By number of decode rows. The last entry stands for all larger numbers.
   std::vector<DecodeStep> decode_steps_ = std::vector<DecodeStep>(257);
@@ -56,7 +60,7 @@ struct Company {
 };
 
 // The rows of prefill that fit into a step; at least 1, so that a prompt always advances. Without a
-// budget prompts get three quarters of what the decode rows take, or as much for each prompt as for
+// budget prompts get three fifths of what the decode rows take, or as much for each prompt as for
 // each decode row where that is more, up to four times as much.
 // REQUIRES: batch_left >= 1.
 Tokens prefill_allowance(const Rates& rates, Micros step_budget, const Company& company,

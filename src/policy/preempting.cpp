@@ -541,6 +541,7 @@ void plan_preempting(const View& view, Plan& plan) {
   }
   plan_rows(view, draft.rows_max(), plan);
   draft.mirror();
+  plan_clearing(view, plan);
   plan_copies(view, plan);
 }
 

@@ -38,7 +38,8 @@ void plan_rows(const View& view, Tokens room, Plan& plan) {
     plan.run.push_back({i, Tokens(1)});
     left -= Tokens(1);
   }
-  if (left <= Tokens(0)) return;
+  const bool measures = view.rates.decode_unknown && !plan.run.empty();
+  if (left <= Tokens(0) || measures) return;
   const Tokens beside = left;
   Company company{.decoding = static_cast<std::int32_t>(plan.run.size())};
   for (std::size_t i = 0; i < view.running.size(); ++i) company.prompts += runs(i, false);

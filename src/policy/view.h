@@ -42,7 +42,9 @@ struct SeatView {
   Tokens length;
   Tokens exclusive;  // Cells that only this seat holds: what evicting it frees for certain.
   Micros last_used;
-  Tokens uncopied{0};  // Idle: what would have to be copied before it is dropped, in blocks.
+  Tokens uncopied{0};    // Idle: what would have to be copied before it is dropped, in blocks.
+  bool is_kept = false;  // Idle: dropped, it is kept in RAM.
+  Tokens rows_since{0};  // Idle: rows that others have computed since.
 };
 
 // What one seat could spare for one waiting request; see kv::PrefixMatch.
@@ -113,6 +115,8 @@ struct Rates {
   Micros decode_step;     // One step of the present number of decode rows and no prefill.
   Micros prefill_per_1k;  // A thousand more rows of prefill in a step.
   Micros move_per_mib{};  // Of a sequence's bytes, one way.
+  // No step has decoded about so many rows alone: the next one should, for prompts to be cut well.
+  bool decode_unknown = false;
 };
 
 // Built once per tick, valid during the call. `waiting` is in order of priority, then arrival;
@@ -143,6 +147,8 @@ struct View {
   Tokens block = block_tokens;
   std::int32_t blocks_max = 0;  // Blocks that may be mirrored in this tick.
   std::int32_t copies_max = 0;  // Blocks of idle seats that may be copied in this tick.
+  // Copied idle conversations may leave while others compute: cells are cheap to bring back.
+  bool clears_idle = false;
   std::span<const SeatView> seats;
   std::span<const WaitingView> waiting;
   std::span<const RunningView> running;

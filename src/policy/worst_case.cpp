@@ -7,6 +7,9 @@
 #include "policy/seating.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <vector>
 
 namespace fermata::policy {
 namespace {
@@ -122,17 +125,25 @@ class Draft {
   Tokens unpromised_, busy_, outstanding_;
 };
 
-// In order, those of one request together. False: somebody has to wait, and nobody may pass.
+std::vector<std::size_t> by_priority(std::span<const ParkedView> parked) {
+  std::vector<std::size_t> out(parked.size());
+  std::iota(out.begin(), out.end(), 0);
+  std::ranges::stable_sort(out, std::greater(), [&](std::size_t i) { return parked[i].priority; });
+  return out;
+}
+
+// By priority, then by the time of parking, those of one request together. False: somebody has to
+// wait, and nobody may pass.
 bool plan_resumes(const View& view, Draft& draft) {
   std::vector<GroupId> seen;
-  for (std::size_t first = 0; first < view.parked.size(); ++first) {
+  for (const std::size_t first : by_priority(view.parked)) {
     const GroupId group = view.parked[first].group;
     if (group != GroupId() && std::ranges::find(seen, group) != seen.end()) continue;
     seen.push_back(group);
     std::vector<std::size_t> unit;
     Tokens need{0};
     bool is_free = true;
-    for (std::size_t p = first; p < view.parked.size(); ++p) {
+    for (std::size_t p = 0; p < view.parked.size(); ++p) {
       const ParkedView& parked = view.parked[p];
       if (p != first && (group == GroupId() || parked.group != group)) continue;
       unit.push_back(p);
@@ -141,7 +152,14 @@ bool plan_resumes(const View& view, Draft& draft) {
                 (!parked.seat || draft.seats().use(*parked.seat) != SeatUse::busy);
     }
     if (!is_free) continue;
-    if (!draft.has_place(unit.size(), need)) return false;
+    if (!draft.has_place(unit.size(), need)) {
+      // Choices that do not fit together any more come in part, with the pool to themselves.
+      const bool is_alone = draft.seats().not_busy() == view.seats.size();
+      for (const std::size_t parked : unit) {
+        if (is_alone && draft.has_place(1, view.parked[parked].need)) draft.resume(parked);
+      }
+      return false;
+    }
     for (const std::size_t parked : unit) draft.resume(parked);
   }
   return true;
@@ -174,6 +192,7 @@ void plan_worst_case(const View& view, Plan& plan) {
     if (plan_resumes(view, draft)) plan_admissions(view, draft);
   }
   plan_rows(view, view.batch_max, plan);  // What was promised is there.
+  plan_clearing(view, plan);
   plan_copies(view, plan);
 }
 

@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace fermata::reconfigure {
+namespace {
+
+// Of a sequence that grows: fewer are left for the end.
+constexpr Tokens worth_copying{16};
+
+}  // namespace
 
 Transfer::Transfer(engine::Engine& from, engine::Engine& to, const kv::Pool& pool,
                    const std::vector<Item>& items, const Clock& clock, Tokens block)
@@ -68,29 +74,43 @@ bool Transfer::copy_block(Copy& copy, Tokens end) {
   return true;
 }
 
+// What one call copies of a seat; 0: nothing now.
+Tokens Transfer::next_piece(const Copy& copy) const {
+  const Tokens left = from_.position(copy.item.from) - copy.copied;
+  const bool grows = pool_.use(copy.item.from) == kv::SeatUse::busy;
+  if (copy.failed || left < (grows ? worth_copying : Tokens(1))) return Tokens(0);
+  if (!from_.capabilities().move_ranges) return grows ? Tokens(0) : left;
+  return std::min(left, block_);
+}
+
 bool Transfer::advance(Micros budget) {
   refresh();
-  if (!from_.capabilities().move_ranges) return true;
   const Micros begun = clock_.now();
   for (std::size_t i = 0; i < copies_.size(); ++i) {
     Copy& copy = copies_[i];
-    share(i);
-    while (!copy.failed && copy.copied + block_ <= from_.position(copy.item.from)) {
-      if (!copy_block(copy, copy.copied + block_)) fail(i);
+    if (from_.capabilities().move_ranges) share(i);
+    for (Tokens piece = next_piece(copy); piece > Tokens(0); piece = next_piece(copy)) {
+      if (!copy_piece(copy, copy.copied + piece)) fail(i);
       if (clock_.now() - begun >= budget) return false;
     }
   }
   return true;
 }
 
-void Transfer::copy_whole(Copy& copy) {
+bool Transfer::copy_whole(Copy& copy, Tokens length) {
   const Micros begun = clock_.now();
-  copy.failed = !from_.export_sequence(copy.item.from, buffer_);
+  if (!from_.export_sequence(copy.item.from, buffer_)) return false;
   const Micros half = clock_.now();
-  copy.failed = copy.failed || !to_.import_sequence(copy.item.to, buffer_);
+  if (!to_.import_sequence(copy.item.to, buffer_)) return false;
   out_ += half - begun;
   in_ += clock_.now() - half;
   moved_ += Bytes(static_cast<std::int64_t>(buffer_.size()));
+  copy.copied = length;
+  return true;
+}
+
+bool Transfer::copy_piece(Copy& copy, Tokens end) {
+  return from_.capabilities().move_ranges ? copy_block(copy, end) : copy_whole(copy, end);
 }
 
 std::vector<kv::Adopted> Transfer::finish() {
@@ -100,13 +120,11 @@ std::vector<kv::Adopted> Transfer::finish() {
     Copy& copy = copies_[i];
     const Tokens length = from_.position(copy.item.from);
     if (copy.failed) continue;
-    if (from_.capabilities().move_ranges) {
-      share(i);
-      while (!copy.failed && copy.copied < length) {
-        if (!copy_block(copy, std::min(copy.copied + block_, length))) fail(i);
-      }
-    } else if (length > Tokens(0)) {
-      copy_whole(copy);
+    const bool ranges = from_.capabilities().move_ranges;
+    if (ranges) share(i);
+    while (!copy.failed && copy.copied < length) {
+      const Tokens end = ranges ? std::min(copy.copied + block_, length) : length;
+      if (!copy_piece(copy, end)) fail(i);
     }
     if (copy.failed) continue;
     kv::Adopted adopted{.from = copy.item.from, .to = copy.item.to};

@@ -21,8 +21,9 @@ class Transfer {
   Transfer(engine::Engine& from, engine::Engine& to, const kv::Pool& pool,
            const std::vector<Item>& items, const Clock& clock, Tokens block);
 
-  // Copies whole blocks for so long, one at least. What has changed meanwhile is copied again.
-  // True: only the last tokens of each seat are missing.
+  // Copies blocks for so long, one at least; idle seats to their end. What has changed meanwhile is
+  // copied again. True: only a few tokens of those that grow are missing, or where ranges cannot be
+  // moved all of theirs.
   bool advance(Micros budget);
   // Copies what is missing. Those that could not be copied are left out of the answer.
   std::vector<kv::Adopted> finish();
@@ -44,8 +45,10 @@ class Transfer {
   void refresh();
   void start_over(std::size_t index);
   void share(std::size_t index);
+  Tokens next_piece(const Copy& copy) const;
+  bool copy_piece(Copy& copy, Tokens end);
   bool copy_block(Copy& copy, Tokens end);
-  void copy_whole(Copy& copy);
+  bool copy_whole(Copy& copy, Tokens length);
   void fail(std::size_t index);
 
   engine::Engine& from_;

@@ -4,12 +4,18 @@
 #include "base/log.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace fermata::scheduler {
 namespace {
 
 constexpr Micros look_again_after{100'000};
+
+// Where the budget is nearly used, an idle conversation is safer in the pool.
+Bytes cache_share_for_idle(const std::optional<Bytes>& budget) {
+  return budget ? *budget * 3 / 4 : Bytes(std::numeric_limits<std::int64_t>::max());
+}
 
 }  // namespace
 
@@ -291,7 +297,8 @@ policy::View Scheduler::build_view() {
     const Seat seat{s};
     views_.seats.push_back({seat, static_cast<policy::SeatUse>(pool_.use(seat)),
                             pool_.ledger().length(seat), pool_.ledger().exclusive(seat),
-                            pool_.last_used(seat), pool_.uncopied(seat)});
+                            pool_.last_used(seat), pool_.uncopied(seat), pool_.is_kept(seat),
+                            pool_.rows_since(seat)});
   }
   view_waiting();
   const Micros now = clock_.now();
@@ -333,6 +340,8 @@ policy::View Scheduler::build_view() {
   if (options_.copies_idle || archive_.is_on()) {
     view.copies_max = std::max(copy_pace_.blocks(), running_.empty() ? 1 : 0);
   }
+  view.clears_idle = options_.copies_idle && engine_.capabilities().ranges_are_cheap &&
+                     pool_.vault().cached() <= cache_share_for_idle(options_.cache_ram);
   if (options_.preempt_ram) {
     view.ram_left = *options_.preempt_ram - pool_.vault().parked();
     view.mirror_ram_left = *view.ram_left - pool_.vault().mirrored();

@@ -41,7 +41,7 @@ struct BatchSettings {
   Tokens n_ubatch{512};             // Never above n_batch.
   Tokens n_predict{-1};             // -1: until the window is full.
   Tokens n_keep{0};                 // Of a prompt, at context shifts; -1: all.
-  std::int64_t step_budget_ms = 0;  // 0: two decode steps, measured.
+  std::int64_t step_budget_ms = 0;  // 0: a share of each step, measured.
   bool spm_infill = false;          // The suffix before the prefix.
   bool perf = false;                // The library measures itself.
 };

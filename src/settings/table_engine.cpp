@@ -121,7 +121,7 @@ constexpr Row rows[] = {
      .env = "FERMATA_STEP_BUDGET_MS",
      .placeholder = "MS",
      .help = "longest step while anyone receives tokens; long prompts are cut to fit",
-     .note = "0 = two decode steps, measured",
+     .note = "0 = a share of each step, measured",
      .group = Group::batch,
      .change = Change::live,
      .unit = "milliseconds",

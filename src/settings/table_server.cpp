@@ -143,7 +143,8 @@ constexpr Row rows[] = {
     {.names = {"--cache-idle-slots"},
      .off_names = {"--no-cache-idle-slots"},
      .env = "LLAMA_ARG_CACHE_IDLE_SLOTS",
-     .help = "copy idle conversations to --cache-ram before their cells are needed",
+     .help = "copy idle conversations to --cache-ram before their cells are needed, and let them "
+             "leave the pool while others compute: every row looks at all of its cells",
      .group = Group::server,
      .target = bind<&Settings::server, &ServerSettings::cache_idle_slots>()},
     {.names = {"--slot-save-path"},

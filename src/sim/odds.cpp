@@ -182,10 +182,10 @@ WaitBound wait_bound(const RigSpec& spec, const engine::EngineLimits& limits) {
   const std::int64_t step_us = cost.base.value + seats * (cost.per_row.value + attended_us);
   const std::int64_t row_us =
       std::max(cost.per_prompt_row.value_or(cost.per_row), cost.per_row).value + attended_us;
-  // Beside decoding streams a prompt gets as many rows as take three quarters of their time, at
+  // Beside decoding streams a prompt gets as many rows as take three fifths of their time, at
   // least one, as far as the batch allows.
   const std::int64_t rows_a_step =
-      std::clamp<std::int64_t>(3 * step_us / (4 * row_us), 1, limits.batch.value - seats + 1);
+      std::clamp<std::int64_t>(3 * step_us / (5 * row_us), 1, limits.batch.value - seats + 1);
   // With fixed shapes replies are computed again one row a step, and a turn is as long as that.
   const bool fixed = spec.scheduler.deterministic;
   const std::int64_t prompts_us = cells * (row_us + step_us / (fixed ? 1 : rows_a_step));

@@ -141,3 +141,18 @@ def test_keys_do_not_see_each_others_conversations(start: Callable[..., Server])
         seen.append(turn(server, prompt(0))["timings"]["cache_n"])
     assert seen[:2] == [0, 0]
     assert seen[2] == seen[3] == len(prompt(0)) - 1
+
+
+def test_idle_conversations_do_not_slow_others_down(start: Callable[..., Server]) -> None:
+    """Each prompt looked at the cells of all conversations before it, and took longer."""
+    server = start("-c", "4096", "-np", "4")
+    first = turn(server, prompt(0))
+    turn(server, prompt(1))
+    second = turn(server, next_turn(first, prompt(0)))
+    assert second["fermata"]["prefix"]["from"] == "ram"
+    assert second["timings"]["prompt_n"] == 5
+    kept = start("-c", "4096", "-np", "4", "--no-cache-idle-slots")
+    first = turn(kept, prompt(0))
+    turn(kept, prompt(1))
+    second = turn(kept, next_turn(first, prompt(0)))
+    assert second["fermata"]["prefix"]["from"] == "pool"

@@ -1,4 +1,4 @@
-"""--sleep-idle-seconds: an idle server gives its memory back, and the next request does not see it."""
+"""--sleep-idle-seconds: an idle server gives its memory back, and nobody notices."""
 
 import random
 import shutil
@@ -241,8 +241,8 @@ def test_a_model_that_went_away(start: Callable[..., Server], tmp_path: Path) ->
     assert server.post("/completion", {"prompt": "x", "n_predict": 1}).status_code == 503
     assert any("another model" in line for line in server.errors)
     shutil.copy(TINY, model)
-    wait_until(lambda: server.post("/completion", {"prompt": "x", "n_predict": 1}).status_code == 200,
-               "the model to be loaded again")
+    body = {"prompt": "x", "n_predict": 1}
+    wait_until(lambda: server.post("/completion", body).status_code == 200, "the model to be there")
     assert turn(server, next_turn(first, prompt(0)))["timings"]["prompt_n"] == 5
     server.check_clean()
 

@@ -260,7 +260,7 @@ def test_pages_by_slot(start: Callable[..., Server], tmp_path: Path) -> None:
     taken = server.ask("POST", "/slots/1?action=page_out&page=chat")
     check_error(taken, 409, "chat")
     wait_pages(server, 2)
-    # Once the turn was stored without a name this was answered 200, and the name stayed the other's.
+    # Once the turn was stored without a name this was answered 200; the name stayed the other's.
     taken = server.ask("POST", "/slots/1?action=page_out&page=chat")
     check_error(taken, 409, "chat")
     check_error(server.ask("POST", "/slots/0?action=page_out&page=../x"), 400, "page")

@@ -13,7 +13,8 @@ def run(folder: Path, **parts: str) -> tuple[int, str]:
     """Exit code and closing line; a part that is not given passes two tests."""
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
-    recipes = {"test": counts(2, 0), "tidy": "true", "asan": counts(2, 0), "tsan": counts(2, 0)}
+    recipes = {"test": counts(2, 0), "tidy": "true", "asan": counts(2, 0), "tsan": counts(2, 0),
+               "fuzz": counts(3, 0)}
     (folder / "Makefile").write_text(
         "".join(f"{name}:\n\t@{recipe}\n" for name, recipe in (recipes | parts).items()))
     done = subprocess.run([str(folder / ".ci" / "run")], capture_output=True, text=True,
@@ -28,10 +29,10 @@ def counts(passed: int, failed: int) -> str:
 
 
 def test_all_parts_add_up(tmp_path: Path) -> None:
-    assert run(tmp_path) == (0, "6 passed, 0 failed")
+    assert run(tmp_path) == (0, "9 passed, 0 failed")
 
 
-@pytest.mark.parametrize("part", ["test", "tidy", "asan", "tsan"])
+@pytest.mark.parametrize("part", ["test", "tidy", "asan", "tsan", "fuzz"])
 def test_a_part_that_cannot_count_is_one_failure(tmp_path: Path, part: str) -> None:
     code, line = run(tmp_path, **{part: "false"})
     assert code == 1
@@ -39,8 +40,8 @@ def test_a_part_that_cannot_count_is_one_failure(tmp_path: Path, part: str) -> N
 
 
 def test_failures_are_counted_once_and_later_parts_run(tmp_path: Path) -> None:
-    assert run(tmp_path, test=counts(5, 3)) == (1, "9 passed, 3 failed")
+    assert run(tmp_path, test=counts(5, 3)) == (1, "12 passed, 3 failed")
 
 
 def test_nothing_run_is_a_failure(tmp_path: Path) -> None:
-    assert run(tmp_path, test="true", asan="true", tsan="true")[0] == 1
+    assert run(tmp_path, test="true", asan="true", tsan="true", fuzz="true")[0] == 1

@@ -24,7 +24,8 @@ class Tree:
         names = self.run("--list", "--only", "cpp").stdout.split()
         assert names == []  # None has a folder yet.
         for suite in ("unit/base", "unit/metrics", "unit/scheduler", "unit/sim", "unit/api",
-                      "unit/http", "unit/app", "unit/kv", "property", "conformance"):
+                      "unit/http", "unit/app", "unit/kv", "unit/reconfigure", "unit/store",
+                      "property", "conformance"):
             (root / "tests" / suite).mkdir(parents=True)
             self.gtest(suite.rsplit("/", 1)[-1], passing("one"))
         self.script(root / "build" / "release" / "fermata", "exit 0")
@@ -69,7 +70,7 @@ def failing(name: str) -> str:
 
 def test_everything_passes(tree: Tree) -> None:
     done = tree.run()
-    assert done.stdout.splitlines()[-1] == "14 passed, 0 failed"
+    assert done.stdout.splitlines()[-1] == "16 passed, 0 failed"
     assert done.returncode == 0
     assert "noise" not in done.stdout
 

@@ -104,6 +104,15 @@ TEST(ComingBack, ChoicesOfOneRequestComeTogetherOrNotAtAll) {
   EXPECT_EQ(pool.resumed(), Indices{}) << "one seat is not enough";
 }
 
+TEST(ComingBack, ChoicesThatDoNotFitTogetherAnyMoreComeInPart) {
+  Pool pool(100, 1);
+  pool.park(1, 20, 7);
+  pool.park(2, 20, 7);
+  pool.wait(3, 10);
+  EXPECT_EQ(pool.resumed(), Indices{0});
+  EXPECT_TRUE(pool.plan().admit.empty());
+}
+
 TEST(ComingBack, WhoIsHeldOrWhoseSeatIsTakenIsPassed) {
   Pool pool(100);
   pool.hold(0, SeatUse::busy, 10);

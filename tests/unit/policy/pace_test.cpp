@@ -45,7 +45,7 @@ TEST(Pace, BesideOnePromptStepsComeToTakeLessThanTwoDecodeSteps) {
     Pace pace;
     const Machine machine;
     const std::int64_t took = last_step(pace, machine, decode_rows, 60).value;
-    const double aim = 1.75 * static_cast<double>(machine.step(decode_rows, Tokens(0)).value);
+    const double aim = 1.6 * static_cast<double>(machine.step(decode_rows, Tokens(0)).value);
     EXPECT_NEAR(static_cast<double>(took), aim, 0.05 * aim);
   }
 }
@@ -61,7 +61,7 @@ TEST(Pace, FollowsAMachineThatBecomesSlower) {
   last_step(pace, {}, 4, 60);
   const Machine slower{20'000, 400, 300};
   const std::int64_t took = last_step(pace, slower, 4, 60).value;
-  EXPECT_NEAR(static_cast<double>(took), 36'400.0, 1'820.0);
+  EXPECT_NEAR(static_cast<double>(took), 33'280.0, 1'664.0);
 }
 
 TEST(Pace, PromptsAloneTeachTheCostOfARow) {
@@ -91,14 +91,19 @@ TEST(Pace, OneOddSampleDoesNotOutweighManyOfItsNeighbour) {
   EXPECT_LT(pace.rates(7).decode_step, Micros(37'000));
 }
 
-TEST(Pace, AGuessIsForgottenAtTheFirstSample) {
+// Eight prompts came to a server that had just started: the cost of a decode step was guessed too
+// low, nothing corrected it while prompts waited, and the last of them waited for 17 seconds.
+TEST(Pace, WhatIsNotKnownIsMeasuredBeforePromptsAreCut) {
   Pace pace;
-  pace.observe(4, Tokens(10), Micros(90'000));
-  EXPECT_EQ(pace.rates(4).decode_step, Micros(45'000));
-  pace.observe(5, Tokens(0), Micros(20'000));
-  EXPECT_EQ(pace.rates(4).decode_step, Micros(20'000));
-  pace.observe(4, Tokens(0), Micros(19'000));
-  EXPECT_LT(pace.rates(4).decode_step, Micros(20'000));
+  EXPECT_FALSE(pace.rates(0).decode_unknown) << "nobody decodes";
+  EXPECT_TRUE(pace.rates(1).decode_unknown);
+  pace.observe(1, Tokens(10), Micros(90'000));
+  EXPECT_TRUE(pace.rates(1).decode_unknown) << "a step with a prompt does not tell";
+  pace.observe(1, Tokens(0), Micros(10'000));
+  EXPECT_FALSE(pace.rates(1).decode_unknown);
+  EXPECT_FALSE(pace.rates(2).decode_unknown) << "near enough";
+  EXPECT_TRUE(pace.rates(3).decode_unknown);
+  EXPECT_EQ(pace.rates(3).decode_step, Micros(10'000)) << "the best there is";
 }
 
 TEST(Pace, LastNumberStandsForAllLarger) {
@@ -122,7 +127,7 @@ TEST(PrefillAllowance, SharesTheTimeBetweenThoseWhoReadAndThoseWhoSpeak) {
   const auto rows = [&](std::int32_t decoding, std::int32_t prompts) {
     return prefill_allowance(rates, Micros(0), {decoding, prompts}, Tokens(512)).value;
   };
-  EXPECT_EQ(rows(7, 1), 7) << "three quarters of the step";
+  EXPECT_EQ(rows(7, 1), 6) << "three fifths of the step";
   EXPECT_EQ(rows(2, 2), 10);
   EXPECT_EQ(rows(2, 6), 30);
   EXPECT_EQ(rows(1, 7), 40) << "up to four times";

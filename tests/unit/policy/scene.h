@@ -26,6 +26,7 @@ class Scene {
     hold(seat, SeatUse::idle, length).last_used = Micros(last_used);
     return *this;
   }
+  SeatView& seat(int seat) { return seats_[static_cast<std::size_t>(seat)]; }
   RunningView& decoding(int seat, std::int64_t length, std::int64_t remaining = 100) {
     hold(seat, SeatUse::busy, length);
     RunningView running;
