@@ -58,6 +58,7 @@ const std::vector<Workload>& workloads() {
        run_tick},
       {"reconfigure", "extra gap of a stream when the geometry changes, in steps; good: 1 and less",
        run_reconfigure},
+      {"change-timeline", "the same while the geometry changes", run_change_timeline},
       {"lookup", "finding one of 10,000 stored pages, over 50 us; good: 1 and less", run_lookup},
       {"start", "process start to first token, over 500 ms; good: 1 and less", run_start},
   };

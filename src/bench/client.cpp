@@ -145,7 +145,7 @@ Result<void, std::string> ask_health(int port, int times) {
   return {};
 }
 
-Result<int, std::string> waiting_requests(int port) {
+Result<double, std::string> read_metric(int port, const std::string& name) {
   asio::io_context io;
   asio::ip::tcp::socket socket(io);
   beast::error_code error = connect(socket, port);
@@ -153,10 +153,25 @@ Result<int, std::string> waiting_requests(int port) {
   http::response<http::string_body> answer;
   if (!error) answer = get(socket, buffer, "/metrics", error);
   if (error) return Err("/metrics: " + error.message());
-  const std::string name = "\nllamacpp:requests_deferred ";
-  const std::size_t at = answer.body().find(name);
-  if (at == std::string::npos) return Err(std::string("/metrics does not tell who waits"));
-  return std::atoi(answer.body().c_str() + at + name.size());
+  const std::string line = "\n" + name + " ";
+  const std::size_t at = answer.body().find(line);
+  if (at == std::string::npos) return Err("/metrics does not tell " + name);
+  return std::atof(answer.body().c_str() + at + line.size());
+}
+
+Json times_of(const std::vector<StreamFigures>& streams, Micros began) {
+  const auto times = [&](const std::vector<Micros>& at) {
+    Json out = Json::array();
+    for (const Micros each : at) out.push_back((each - began).value / 1000);
+    return out;
+  };
+  Json all = Json::array();
+  for (const StreamFigures& stream : streams) {
+    all.push_back({{"tokens_ms", times(stream.events)},
+                   {"parked_ms", times(stream.parked)},
+                   {"resumed_ms", times(stream.resumed)}});
+  }
+  return all;
 }
 
 class OpenStreams::Impl {

@@ -26,8 +26,8 @@ bool is_healthy(int port);
 Result<void, std::string> ask_health(int port, int times);
 // Posts and waits; the answer of a 200. Error: one line.
 Result<Json, std::string> post_json(int port, const char* path, const Json& body);
-// Requests that wait for a slot, out of GET /metrics. Error: one line.
-Result<int, std::string> waiting_requests(int port);
+// One number out of GET /metrics. Error: one line.
+Result<double, std::string> read_metric(int port, const std::string& name);
 
 // Requests of POST /completion whose answers nobody reads; they end with this object.
 class OpenStreams {
@@ -51,6 +51,9 @@ std::vector<Result<StreamFigures, std::string>> stream_each(int port,
 // The same where all must succeed. Error: of the first that failed.
 Result<std::vector<StreamFigures>, std::string> stream_completions(int port,
                                                                    const std::vector<Json>& bodies);
+
+// When each stream had its tokens, was parked and came back, in ms since `began`.
+Json times_of(const std::vector<StreamFigures>& streams, Micros began);
 
 // A completion of exactly so many tokens after a short prompt of its own. REQUIRES: number < 900.
 Json plain_request(int number, int tokens);

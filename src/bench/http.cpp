@@ -61,10 +61,10 @@ Json blocking_request() {
 Result<int, std::string> wait_for_waiting(int port, int wanted) {
   int most = 0;
   for (int patience = patience_ms; patience > 0; patience -= look_ms) {
-    const auto now = waiting_requests(port);
+    const auto now = read_metric(port, "llamacpp:requests_deferred");
     if (!now) return Err(now.error());
     if (*now > most) patience = patience_ms;
-    most = std::max(most, *now);
+    most = std::max(most, static_cast<int>(*now));
     if (most >= wanted) break;
     (void)poll(nullptr, 0, look_ms);
   }

@@ -132,24 +132,13 @@ Result<Json, std::string> run_timeline(const BenchOptions& options) {
   const Micros began = clock.now();
   const auto done = stream_completions((*server)->port(), bodies);
   if (!done) return Err(done.error());
-  const auto times = [&](const std::vector<Micros>& at) {
-    Json out = Json::array();
-    for (Micros each : at) out.push_back((each - began).value / 1000);
-    return out;
-  };
-  Json all = Json::array();
   int complete = 0;
-  for (const StreamFigures& stream : *done) {
-    complete += stream.events.size() >= 160 ? 1 : 0;
-    all.push_back({{"tokens_ms", times(stream.events)},
-                   {"parked_ms", times(stream.parked)},
-                   {"resumed_ms", times(stream.resumed)}});
-  }
+  for (const StreamFigures& stream : *done) complete += stream.events.size() >= 160 ? 1 : 0;
   return Json{{"workload", "timeline"},
               {"ratio", static_cast<double>(complete) / 8.0},
               {"ratio_of", "streams that got all their tokens"},
               {"cells", 768},
-              {"streams", all}};
+              {"streams", times_of(*done, began)}};
 }
 
 }  // namespace fermata::bench

@@ -38,6 +38,7 @@ Result<Json, std::string> run_idle(const BenchOptions& options);
 Result<Json, std::string> run_timeline(const BenchOptions& options);
 Result<Json, std::string> run_tick(const BenchOptions& options);
 Result<Json, std::string> run_reconfigure(const BenchOptions& options);
+Result<Json, std::string> run_change_timeline(const BenchOptions& options);
 Result<Json, std::string> run_lookup(const BenchOptions& options);
 Result<Json, std::string> run_start(const BenchOptions& options);
 

@@ -2,6 +2,7 @@
 is parked, cancelled or computed beside it; log-probabilities to the last bit."""
 
 import random
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -172,3 +173,30 @@ def test_props_tell_the_mode(start: Callable[..., Server]) -> None:
 def test_it_refuses_the_shared_pool() -> None:
     with pytest.raises(RuntimeError, match="leave --kv-unified out"):
         Server("--deterministic", "--kv-unified")
+
+
+@pytest.mark.parametrize("path", ["beside", "in_place"])
+def test_eight_keep_their_bytes_while_the_geometry_changes(
+        start: Callable[..., Server], solo: list[tuple[Any, ...]], path: str) -> None:
+    server = start(*FLAGS, "--preempt-every", "29", "--reconfigure-path", path)
+    drawn = random.Random(5)
+    changes: list[int] = []
+
+    def keep_changing() -> None:
+        for number in range(16):
+            # What would cut somebody short is refused.
+            fields: dict[str, Any] = {"n_ctx": drawn.randrange(8, 20) * 256}
+            if number % 6 == 2:  # Then everybody is computed again.
+                fields |= {"n_parallel": drawn.randrange(2, 7), "force": True}
+            changes.append(server.post("/reconfigure", fields).status_code)
+
+    changer = threading.Thread(target=keep_changing)
+    changer.start()
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda body: server.complete(**body), bodies()))
+    changer.join(PATIENCE_S)
+    assert set(changes) <= {200, 409} and changes.count(200) > 3
+    for reply, expected in zip(replies, solo, strict=True):
+        assert bytes_of(reply) == expected
+        assert reply["fermata"]["exactness"] == "exact"
+    check_nothing_is_left(server)

@@ -1,7 +1,9 @@
 """POST /reconfigure: the geometry changes while requests run, and nobody is the worse for it."""
 
+import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -337,3 +339,49 @@ def test_a_change_is_for_those_with_a_key(start: Callable[..., Server]) -> None:
     assert server.get("/reconfigure").status_code == 401
     server.headers = {"Authorization": "Bearer secret"}
     change(server, n_ctx=1024)
+
+
+def ask_to_grow(server: Server) -> None:
+    with contextlib.suppress(requests.ConnectionError):  # The server may be gone.
+        server.post("/reconfigure", {"n_ctx": 8192})
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_signal_in_the_middle_of_a_change(start: Callable[..., Server], path: str) -> None:
+    """H4, K3: a stop hung, or cut streams without a word, when a change was under way."""
+    for after_s in (0.0, 0.01, 0.03, 0.06, 0.1):
+        server = start("-c", "4096", "-np", "3", "--reconfigure-path", path)
+        stream = Stream(server, COUNTING)
+        stream.wait_for("11")
+        changer = threading.Thread(target=ask_to_grow, args=(server,))
+        changer.start()
+        time.sleep(after_s)  # Somewhere in the change.
+        assert server.stop() == 0
+        changer.join(PATIENCE_S)
+        assert not changer.is_alive()
+        assert stream.end() == counted(1)
+
+
+def test_a_slot_that_was_insisted_on_can_go(start: Callable[..., Server]) -> None:
+    """Who waited for slot 3 ended the process when the change left one slot."""
+    server = start("-c", "2048", "-np", "4")
+    first = Stream(server, COUNTING | {"id_slot": 3})
+    first.wait_for("11")
+    waits = Stream(server, COUNTING | {"id_slot": 3, "messages": turns("Count from 2 to 95.")})
+    wait_until(lambda: server.get("/health").status_code == 200, "the second to be queued")
+    assert change(server, n_parallel=1)["version"] == 2
+    assert first.end() == counted(1)
+    assert waits.end() == counted(2)
+    server.check_clean()
+
+
+def test_a_change_without_parking_waits_for_nobody_for_ever(start: Callable[..., Server]) -> None:
+    """Under admission-only whose copy failed was parked, and nobody looked at it again."""
+    server = start("-c", "1024", "-np", "2", "--preempt-policy", "admission-only",
+                   "--inject-move-faults", "60")
+    stream = Stream(server, COUNTING)
+    stream.wait_for("11")
+    for n_parallel in (3, 2, 4, 2):
+        assert server.post("/reconfigure", {"n_parallel": n_parallel}).status_code in (200, 409)
+    assert stream.end() == counted(1)
+    server.check_clean()
