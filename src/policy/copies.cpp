@@ -25,11 +25,13 @@ constexpr std::int64_t blocks_at_once = 4;
 void plan_clearing(const View& view, Plan& plan) {
   if (!view.clears_idle || view.layout != Layout::pooled || plan.run.empty()) return;
   Tokens rows{0};
-  bool anyone_decodes = false;
+  bool anyone_decodes = false, anyone_reads = false;
   for (const Run& run : plan.run) {
     rows += run.rows;
-    anyone_decodes |= view.running[run.running].phase == Phase::decode;
+    const bool decodes = view.running[run.running].phase == Phase::decode;
+    (decodes ? anyone_decodes : anyone_reads) = true;
   }
+  if (!anyone_reads) return;
   const SeatView* next = nullptr;
   for (const SeatView& seat : view.seats) {
     if (seat.use != SeatUse::idle || !seat.is_kept || seat.exclusive == Tokens(0)) continue;

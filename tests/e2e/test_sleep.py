@@ -239,7 +239,7 @@ def test_a_model_that_went_away(start: Callable[..., Server], tmp_path: Path) ->
     assert server.get("/health").status_code == 200
     model.write_bytes(TINY.read_bytes()[:-4096] + bytes(4096))
     assert server.post("/completion", {"prompt": "x", "n_predict": 1}).status_code == 503
-    assert any("another model" in line for line in server.errors)
+    wait_until(lambda: any("another model" in line for line in server.errors), "a line in the log")
     shutil.copy(TINY, model)
     body = {"prompt": "x", "n_predict": 1}
     wait_until(lambda: server.post("/completion", body).status_code == 200, "the model to be there")

@@ -119,7 +119,8 @@ Result<std::unique_ptr<Embedder>, BuildFault> LlamaEmbedder::make(LlamaModel& mo
         "the model ranks texts, which is not supported yet: give --pooling, or another model"}};
   }
   const EmbedderLimits limits{
-      .text = std::min(Tokens(llama_n_ctx(context)), trained_window_of(model)),
+      // The library rounds up.
+      .text = std::min(window_of(model, pooling, options), trained_window_of(model)),
       .together = rows_of(model, options),
       .texts = texts_max,
       .width = llama_model_n_embd_out(model.handle())};

@@ -23,7 +23,7 @@ class Clearing : public ::testing::Test {
 TEST_F(Clearing, OneATickTheOneUnusedForLongestFirst) {
   idle(0, 7);
   idle(1, 3);
-  scene_.decoding(2, 100);
+  scene_.reading(2, 100, 10);
   EXPECT_EQ(evicted(), Seats{Seat(1)});
 }
 
@@ -32,9 +32,15 @@ TEST_F(Clearing, NobodyLeavesWhileNobodyElseComputes) {
   EXPECT_EQ(evicted(), Seats{});
 }
 
+TEST_F(Clearing, StreamsSkipWhatIsNotTheirs) {
+  idle(0, 7, 10'000);
+  scene_.decoding(2, 100);
+  EXPECT_EQ(evicted(), Seats{});
+}
+
 TEST_F(Clearing, NotBeforeItPays) {
   idle(0, 7, 62);
-  scene_.decoding(2, 100);
+  scene_.reading(2, 100, 1);
   EXPECT_EQ(evicted(), Seats{}) << "with the row of this step 63";
   scene_.seat(0).rows_since = Tokens(63);
   EXPECT_EQ(evicted(), Seats{Seat(0)});
@@ -49,6 +55,7 @@ TEST_F(Clearing, APromptThatIsLongEnoughPaysAtOnce) {
 TEST_F(Clearing, StreamsDoNotWaitForLongCopies) {
   idle(0, 7).uncopied = Tokens(5 * 256);
   scene_.decoding(2, 100);
+  scene_.reading(3, 100, 10);
   EXPECT_EQ(evicted(), Seats{});
   scene_.seat(0).uncopied = Tokens(4 * 256);
   EXPECT_EQ(evicted(), Seats{Seat(0)});
@@ -61,13 +68,13 @@ TEST_F(Clearing, StreamsDoNotWaitForLongCopies) {
 TEST_F(Clearing, WhatWouldBeLostOrFreesNothingStays) {
   idle(0, 7).is_kept = false;
   idle(1, 3).exclusive = Tokens(0);
-  scene_.decoding(2, 100);
+  scene_.reading(2, 100, 10);
   EXPECT_EQ(evicted(), Seats{});
 }
 
 TEST_F(Clearing, OnlyWhereItIsAskedForAndRowsLookAtAllCells) {
   idle(0, 7);
-  scene_.decoding(2, 100);
+  scene_.reading(2, 100, 10);
   scene_.view().clears_idle = false;
   EXPECT_EQ(evicted(), Seats{});
   scene_.view().clears_idle = true;
