@@ -68,7 +68,9 @@ void take_events(std::string& text, Micros now, StreamFigures& figures) {
       figures.last = Json::parse(event.substr(6), nullptr, false);
     } else {
       figures.events.push_back(now);
+      const std::size_t before = figures.tokens.size();
       take_tokens(event, figures.tokens);
+      figures.tokens_in_event.push_back(figures.tokens.size() - before);
     }
   }
 }
@@ -157,6 +159,16 @@ Result<double, std::string> read_metric(int port, const std::string& name) {
   const std::size_t at = answer.body().find(line);
   if (at == std::string::npos) return Err("/metrics does not tell " + name);
   return std::atof(answer.body().c_str() + at + line.size());
+}
+
+std::vector<Gap> gaps_of(const StreamFigures& figures) {
+  std::vector<Gap> out;
+  for (std::size_t i = 1; i < figures.events.size(); ++i) {
+    if (figures.tokens_in_event[i] != 1) continue;
+    const Micros from = figures.events[i - 1], to = figures.events[i];
+    out.push_back({from, to, static_cast<double>((to - from).value) / 1000.0});
+  }
+  return out;
 }
 
 Json times_of(const std::vector<StreamFigures>& streams, Micros began) {

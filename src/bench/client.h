@@ -14,7 +14,10 @@ namespace fermata::bench {
 
 struct StreamFigures {
   Micros sent{0};
-  std::vector<Micros> events;           // When each token's event arrived, on the steady clock.
+  std::vector<Micros> events;  // When each token's event arrived, on the steady clock.
+  // By event, with "return_tokens": its tokens. Several where the first of them ended within a
+  // character, whose rest was waited for.
+  std::vector<std::size_t> tokens_in_event;
   std::vector<Micros> parked, resumed;  // When it was told so.
   std::vector<int> tokens;              // Where the request has "return_tokens".
   Json last;                            // The final event; null when `stop` came first.
@@ -52,6 +55,13 @@ std::vector<Result<StreamFigures, std::string>> stream_each(int port,
 Result<std::vector<StreamFigures>, std::string> stream_completions(int port,
                                                                    const std::vector<Json>& bodies);
 
+// Gaps in ms before the events of one token, each with the times of its ends. What waits for the
+// rest of a character is no gap of the server's. REQUIRES: the request had "return_tokens".
+struct Gap {
+  Micros from, to;
+  double ms = 0.0;
+};
+std::vector<Gap> gaps_of(const StreamFigures& figures);
 // When each stream had its tokens, was parked and came back, in ms since `began`.
 Json times_of(const std::vector<StreamFigures>& streams, Micros began);
 

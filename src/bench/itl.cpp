@@ -37,11 +37,9 @@ struct Gaps {
 
 // Gaps between tokens, sorted by whether the long prompt was being computed.
 void sort_gaps(const StreamFigures& figures, Micros from, Micros to, Gaps& gaps) {
-  for (std::size_t i = 2; i < figures.events.size(); ++i) {
-    const Micros at = figures.events[i], before = figures.events[i - 1];
-    const double ms = static_cast<double>((at - before).value) / 1000.0;
-    if (at < from) gaps.alone_ms.push_back(ms);
-    if (before >= from && at <= to) gaps.beside_ms.push_back(ms);
+  for (const Gap& gap : gaps_of(figures)) {
+    if (gap.to < from) gaps.alone_ms.push_back(gap.ms);
+    if (gap.from >= from && gap.to <= to) gaps.beside_ms.push_back(gap.ms);
   }
 }
 

@@ -56,6 +56,7 @@ Result<Figures, std::string> measure(int port, int n_parallel) {
   });
   const auto stream = stream_completion(port, {{"prompt", {300, 7, 8}},
                                                {"n_predict", stream_tokens},
+                                               {"return_tokens", true},
                                                {"temperature", 0},
                                                {"ignore_eos", true},
                                                {"cache_prompt", false}});
@@ -64,10 +65,9 @@ Result<Figures, std::string> measure(int port, int n_parallel) {
   if (!receipt) return Err(receipt.error());
   Figures out;
   std::vector<double> before, during, after;
-  for (std::size_t i = 1; i < stream->events.size(); ++i) {
-    const Micros at = stream->events[i], last = stream->events[i - 1];
-    auto& gaps = at <= asked ? before : last <= changed ? during : after;
-    gaps.push_back(static_cast<double>((at - last).value) / 1000.0);
+  for (const Gap& gap : gaps_of(*stream)) {
+    auto& gaps = gap.to <= asked ? before : gap.from <= changed ? during : after;
+    gaps.push_back(gap.ms);
   }
   if (before.empty() || during.empty() || after.empty()) {
     return Err(std::string("the stream ended before the change"));

@@ -53,8 +53,9 @@ Result<Gaps, std::string> run_beside(const BenchOptions& options, const Args& ar
     if (!(*done)[i].events.empty()) end = std::max(end, (*done)[i].events.back());
   }
   // While the others decode too, and after everybody's prompt.
-  for (std::size_t i = 8; i < stream.events.size() && stream.events[i] <= end; ++i) {
-    gaps.push_back(static_cast<double>((stream.events[i] - stream.events[i - 1]).value) / 1000.0);
+  if (stream.events.size() < 8) return Err(std::string("the stream ended too early"));
+  for (const Gap& gap : gaps_of(stream)) {
+    if (gap.from >= stream.events[7] && gap.to <= end) gaps.push_back(gap.ms);
   }
   if (gaps.size() < 100) return Err(std::string("the others ended too early"));
   out.p99_ms = percentile(gaps, 99.0);

@@ -30,12 +30,12 @@ engine::EngineLimits expected_limits(const Geometry& to, const engine::EngineLim
   return out;
 }
 
-// Copying takes half of a step's time between two steps.
+// Copying takes an eighth of a step's time between two steps.
 Micros slice(const SchedulerStats& stats, bool is_idle) {
   const auto steps = static_cast<std::int64_t>(stats.steps.value());
   if (is_idle || steps == 0) return slice_max;
   const Micros step(static_cast<std::int64_t>(stats.steps_us.value()) / steps);
-  return std::clamp(step / 2, slice_min, slice_max);
+  return std::clamp(step / 8, slice_min, slice_max);
 }
 
 bool stays(const std::vector<kv::Adopted>& staying, Seat seat) {
