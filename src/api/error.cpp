@@ -81,6 +81,12 @@ ApiError exceeds_context(Tokens prompt, Tokens window) {
           .window = window};
 }
 
+ApiError no_engine() {
+  return {.type = ErrorType::unavailable,
+          .message = "no context could be built; the log says why, and it is tried again",
+          .retry_after_s = 10};
+}
+
 ApiError error_of(const FinalEvent& final) {
   switch (final.failure) {
     case FailureKind::larger_than_window:
@@ -95,9 +101,7 @@ ApiError error_of(const FinalEvent& final) {
       return {.type = ErrorType::server,
               .message = "the library failed while computing this request; try it again"};
     case FailureKind::no_engine:
-      return {.type = ErrorType::unavailable,
-              .message = "no context could be built; the log says why, and it is tried again",
-              .retry_after_s = 10};
+      return no_engine();
     case FailureKind::stopping:
       return {.type = ErrorType::unavailable,
               .message = "the server is shutting down",

@@ -40,6 +40,8 @@ std::string error_json(const ApiError& error);
 std::unique_ptr<Exchange> error_exchange(const ApiError& error);
 
 ApiError bad_request(std::string message);
+// There is no context, and none could be built.
+ApiError no_engine();
 // "request (N tokens) exceeds the available context size (M tokens), try increasing it"
 ApiError exceeds_context(Tokens prompt, Tokens window);
 // What a failed FinalEvent means to a client. REQUIRES: final.reason == FinishReason::failed.

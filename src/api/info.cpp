@@ -187,9 +187,13 @@ void write_changes(Exposition& out, const scheduler::SchedulerStats& stats,
               as_double(stats.changes.value()));
   out.counter("llamacpp:reconfigure_failed_total", "Such changes that were refused or undone.",
               as_double(stats.changes_failed.value()));
-  const auto depth = static_cast<double>(status.depth);
+  out.gauge("fermata_geometry_version", "Of the geometry in force, 1 at the start.",
+            static_cast<double>(status.version));
+}
+
+void write_sleep(Exposition& out, const scheduler::SchedulerStats& stats, scheduler::Depth depth) {
   out.gauge("fermata_sleep_depth", "0: awake, 1: without a context, 2: without weights too.",
-            depth);
+            static_cast<double>(depth));
   out.counter("fermata_sleeps_total", "How often the context was released after idle time.",
               as_double(stats.sleeps.value()));
   out.counter("fermata_wakes_total", "How often a request brought it back.",
@@ -198,8 +202,6 @@ void write_changes(Exposition& out, const scheduler::SchedulerStats& stats,
             static_cast<double>(stats.slept_off.value()));
   out.histogram("fermata_wake_seconds", "From the first request to the context's being there.",
                 stats.wake_time);
-  out.gauge("fermata_geometry_version", "Of the geometry in force, 1 at the start.",
-            static_cast<double>(status.version));
 }
 
 void write_cache(Exposition& out, const scheduler::SchedulerStats& stats) {
@@ -389,6 +391,7 @@ std::unique_ptr<Exchange> metrics(const Context& context, ScrapeWindow& window) 
   write_parks_by_reason(out, stats);
   write_cache(out, stats);
   write_changes(out, stats, status);
+  write_sleep(out, stats, status.depth);
   if (context.more_metrics) context.more_metrics(out);
   write_times(out, stats);
   write_own_names(out, stats, status);

@@ -84,9 +84,7 @@ ApiError error_of(const SlotCommand& command, SlotOutcome outcome) {
               .message = "too many slots are being moved; try again later",
               .retry_after_s = 1};
     case SlotOutcome::no_engine:
-      return {.type = ErrorType::unavailable,
-              .message = "no context could be built; the log says why, and it is tried again",
-              .retry_after_s = 10};
+      return no_engine();
     case SlotOutcome::no_seat:
       return bad_request("Invalid slot ID");
     case SlotOutcome::stopping:

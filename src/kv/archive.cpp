@@ -32,7 +32,7 @@ bool Archive::fetch(const Request& request, Tokens at_hand) {
 
 bool Archive::save(Seat seat, double price_seconds, SaveAt at) {
   if (!is_on()) return true;
-  if (at == SaveAt::turn_end && (is_full_ || is_saving_beginning_of(seat))) return false;
+  if (at == SaveAt::turn_end && is_full_) return false;
   Image image = pool_.copy_all(seat);
   if (image.tokens.empty()) return true;
   const bool is_end = at == SaveAt::shutdown;
@@ -112,22 +112,11 @@ bool Archive::is_stored(store::Draft& draft, const std::string& conversation) co
     if (page) draft.pinned = page->pinned;
   }
   if (kind_ != store::Kind::blocks) return false;
-  const auto before = options_.store->find(draft.owner, draft.fingerprint, kind_, draft.tokens);
-  const auto page = before ? options_.store->find(before->page) : std::nullopt;
-  if (!page || page->tokens != before->tokens) return false;
-  if (page->tokens == length(draft.tokens) && draft.name.empty()) return true;
-  // An unnamed page that this one goes on from is worth nothing more.
-  if (page->name.empty() && !page->pinned) draft.replaces = page->id;
-  return false;
-}
-
-// What replaces a page has to know it.
-bool Archive::is_saving_beginning_of(Seat seat) const {
-  return std::any_of(saving_.begin(), saving_.end(), [&](const auto& entry) {
-    const Image& other = entry.second.image;
-    return other.owner == pool_.owner(seat) &&
-           common_prefix(other.tokens, pool_.tokens(seat)) == length(other.tokens);
-  });
+  draft.replaces_beginning = true;
+  if (!draft.name.empty()) return false;
+  const auto same = options_.store->find(draft.owner, draft.fingerprint, kind_, draft.tokens);
+  const auto page = same ? options_.store->find(same->page) : std::nullopt;
+  return page && page->tokens == length(draft.tokens);
 }
 
 store::Submit Archive::hand_in(Ticket ticket, Image image, store::Draft draft, bool is_asked) {

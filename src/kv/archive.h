@@ -47,7 +47,7 @@ class Archive {
   bool fetch(const Request& request, Tokens at_hand);
   // Saves what an idle seat holds, under the name of its conversation if it goes on from what is
   // there by that name, or nothing is; `price_seconds` is what computing it again would take.
-  // False: try again later, too much is under way, or the turn before is.
+  // False: try again later, too much is under way.
   bool save(Seat seat, double price_seconds, SaveAt at);
   // Saves a conversation under a name that somebody gives it. The completion of what is accepted is
   // one of `others` of reap().
@@ -85,7 +85,6 @@ class Archive {
                                              bool& is_free) const;
   bool is_stored(store::Draft& draft, const std::string& conversation) const;
   bool shelve(store::Completion& completion);
-  bool is_saving_beginning_of(Seat seat) const;
 
   ArchiveOptions options_;
   Pool& pool_;

@@ -1,6 +1,7 @@
 // The admission-only policy: a request starts when its worst case fits beside all others' worst
 // cases, so nothing ever has to be taken back. Only a change of the geometry parks somebody, when a
 // copy fails; who is parked comes back first, on the same terms.
+#include "base/check.h"
 #include "policy/copies.h"
 #include "policy/policy.h"
 #include "policy/rows.h"
@@ -37,7 +38,8 @@ class Draft {
   void resume(std::size_t parked) {
     const ParkedView& of = view_.parked[parked];
     const auto any = seats_.best_free_seat(std::nullopt);
-    const Seat seat = of.seat ? *of.seat : any.value_or(Seat(0));
+    FERMATA_CHECK(of.seat || any, "nobody has made sure that there is a seat");
+    const Seat seat = of.seat ? *of.seat : *any;
     drop(seat);
     while (view_.layout == Layout::pooled && unpromised_ < of.need) {
       const auto victim = seats_.oldest_idle(seat, std::nullopt, {});

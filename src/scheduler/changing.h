@@ -23,6 +23,8 @@
 
 namespace fermata::scheduler {
 
+constexpr Micros try_again_after{1'000'000};  // No context could be built.
+
 using ChangeReply = Reply<reconfigure::Receipt>;
 
 struct ChangeCommand {

@@ -20,7 +20,6 @@ constexpr Micros slice_min{1'000};
 constexpr Micros slice_max{20'000};
 // Who computes faster than it is copied does not hold the others up for ever.
 constexpr std::int32_t slices_max = 4096;
-constexpr Micros try_again_after{1'000'000};
 
 engine::EngineLimits expected_limits(const Geometry& to, const engine::EngineLimits& now) {
   engine::EngineLimits out = now;

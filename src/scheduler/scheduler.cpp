@@ -525,8 +525,9 @@ void Scheduler::run() {
       return;
     }
     // Who is kept out by somebody that does not read gets in after a time, without any event.
-    // Nor does the time to sleep come with one.
-    inbox_.wait(done ? sleep_.next(clock_.now()) : std::optional(look_again_after));
+    // Nor does the time to sleep; and what is to be written before that takes its time.
+    const auto most = done ? sleep_.next(clock_.now()) : std::optional(look_again_after);
+    inbox_.wait(most ? std::optional(std::max(*most, look_again_after)) : std::nullopt);
   }
 }
 

@@ -74,7 +74,7 @@ class Scheduler {
   // --- The scheduler thread ---
   // One tick. False when there was nothing to do and nothing is left to do but wait for the inbox.
   bool tick();
-  // Ticks until stopped, sleeping while there is nothing to do.
+  // Ticks until stopped, waiting while there is nothing to do.
   void run();
 
  private:

@@ -11,13 +11,21 @@
 namespace fermata::scheduler {
 namespace {
 
-constexpr Micros try_again_after{1'000'000};
 // Who came when none could be built waits for so long in all.
 constexpr Micros patience{10'000'000};
 // A disk that takes no more is not waited for longer.
 constexpr Micros store_patience{10'000'000};
 
 std::int64_t mib(Bytes bytes) { return bytes.value >> 20; }
+
+// Whether an idle conversation has yet to be handed to the store.
+bool is_any_unsaved(const kv::Pool& pool, const std::vector<bool>& unsaved) {
+  for (std::int32_t s = 0; s < pool.seats(); ++s) {
+    const bool is_idle = pool.use(Seat(s)) == kv::SeatUse::idle;
+    if (is_idle && unsaved[static_cast<std::size_t>(s)]) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -38,7 +46,7 @@ bool Scheduler::rest() {
   }
   const Depth due = sleep_.due(now);
   if (is_active || due == sleep_.depth()) return false;
-  const bool is_written = !archive_.is_on() || std::ranges::find(unsaved_, true) == unsaved_.end();
+  const bool is_written = !archive_.is_on() || !is_any_unsaved(pool_, unsaved_);
   if (sleep_.depth() == Depth::awake && !is_written && sleep_.overdue(now) < store_patience) {
     return false;
   }

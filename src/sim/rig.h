@@ -77,7 +77,6 @@ class Rig {
   void run(const std::vector<Client*>& readers, int ticks_max = 100'000);
   bool tick() { return scheduler_->tick(); }
 
-  Tokens window() const { return limits().window; }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   scheduler::Status status() const { return scheduler_->status().read(); }
   engine::fake::FakeEngine& engine() { return workshop_->engine(); }

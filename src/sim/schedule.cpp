@@ -72,7 +72,7 @@ class Schedule {
 
   void arrive() {
     Ask ask;
-    const std::int64_t window = limits().window.value;
+    const std::int64_t window = rig_.limits().window.value;
     if (random_.chance(odds_.shared_prefix_percent) && !visitors_.empty()) {
       // A turn that goes on from an earlier one, or a sibling with the same beginning.
       const Visitor& of = visitors_[static_cast<std::size_t>(
@@ -108,7 +108,7 @@ class Schedule {
   void enter(const Ask& ask, bool stalled) {
     const auto room =
         static_cast<std::int64_t>(odds_.requests) - static_cast<std::int64_t>(visitors_.size());
-    const std::int64_t most = std::min<std::int64_t>(limits().seats, room);
+    const std::int64_t most = std::min<std::int64_t>(rig_.limits().seats, room);
     const bool several = !ask.seat && most > 1 && random_.chance(odds_.group_percent);
     const std::int64_t choices = several ? random_.between(2, most) : 1;
     std::vector<Ask> asks{ask};
@@ -127,8 +127,8 @@ class Schedule {
                            .client = std::move(clients[i]),
                            .group = GroupId(group),
                            .stalled = stalled,
-                           .window = limits().window,
-                           .seats = limits().seats});
+                           .window = rig_.limits().window,
+                           .seats = rig_.limits().seats});
       ++of.seed;
     }
   }
@@ -156,8 +156,7 @@ class Schedule {
   }
 
   // Of prompts where shapes are fixed; else 0.
-  Tokens chunk() const { return odds_.memory.deterministic ? limits().ubatch : Tokens(0); }
-  engine::EngineLimits limits() const { return rig_.limits(); }
+  Tokens chunk() const { return odds_.memory.deterministic ? rig_.limits().ubatch : Tokens(0); }
 
   bool everyone_is_done() const {
     return static_cast<int>(visitors_.size()) == odds_.requests &&
@@ -301,7 +300,7 @@ class Schedule {
     if (stays) {
       watch_.tick(parked, others, still, rig_.clock().now() - began);
     } else {
-      watch_.restart(wait_bound(odds_.spec, limits()));
+      watch_.restart(wait_bound(odds_.spec, rig_.limits()));
     }
     if (stats.broken_steps.value() != broken) {
       note_broken(parked, still, stats.resumes.value() - resumes);
@@ -327,7 +326,7 @@ class Schedule {
                                stats.requests_finished.value();
     if (done != done_ || !calm()) advanced_at_ = ticks_;
     done_ = done;
-    const std::int64_t replays = limits().window.value * limits().seats;
+    const std::int64_t replays = rig_.limits().window.value * rig_.limits().seats;
     if (ticks_ - advanced_at_ > 2 * replays) {
       fault("faults have stopped, and nothing advances though somebody is not done");
     }

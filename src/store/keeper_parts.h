@@ -74,6 +74,7 @@ struct Keeper::Parts {
   Outcome refresh_same(const Draft& draft, const Entry& entry, Page& saved, bool& found);
   Bytes cost_of(const Entry& entry) const;
   Outcome make_room(const Entry& entry, const std::vector<PageId>& spared, std::size_t more);
+  const Entry* beginning_of(const Draft& draft) const;
   std::vector<PageId> replaced_by(const Draft& draft) const;
   Outcome write_manifest(const Entry& entry, std::span<const TokenId> tokens,
                          std::span<const std::byte> extra);

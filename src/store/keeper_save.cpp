@@ -123,6 +123,13 @@ Outcome Keeper::Parts::write_manifest(const Entry& entry, std::span<const TokenI
   return outcome_of(error) == Outcome::full ? Outcome::full : Outcome::failed;
 }
 
+// The longest page that the draft goes on from or is the same as. Under the catalog's lock.
+const Entry* Keeper::Parts::beginning_of(const Draft& draft) const {
+  const auto match = catalog.match(draft.owner, draft.fingerprint, draft.kind, draft.tokens);
+  const Entry* entry = match ? catalog.find(match->page) : nullptr;
+  return entry != nullptr && entry->page.tokens == match->tokens ? entry : nullptr;
+}
+
 std::vector<PageId> Keeper::Parts::replaced_by(const Draft& draft) const {
   std::vector<PageId> out;
   const std::shared_lock lock(catalog_lock);
@@ -131,10 +138,11 @@ std::vector<PageId> Keeper::Parts::replaced_by(const Draft& draft) const {
       out.push_back(same_name->page.id);
     }
   }
+  const Entry* before = draft.replaces_beginning ? beginning_of(draft) : nullptr;
   // One that somebody is about to load stays, and goes when its time has come.
-  if (draft.replaces && catalog.find(*draft.replaces) != nullptr &&
-      !catalog.is_held(*draft.replaces) && (out.empty() || out[0] != *draft.replaces)) {
-    out.push_back(*draft.replaces);
+  if (before != nullptr && before->page.name.empty() && !before->page.pinned &&
+      !catalog.is_held(before->page.id)) {
+    out.push_back(before->page.id);
   }
   return out;
 }
@@ -146,7 +154,11 @@ Outcome Keeper::Parts::refresh_same(const Draft& draft, const Entry& entry, Page
   {
     const std::unique_lock lock(catalog_lock);
     const Entry* same = draft.name.empty() ? catalog.find_same(entry) : nullptr;
-    found = same != nullptr && same->page.pinned == draft.pinned && entry.extra_bytes == 0 &&
+    if (same == nullptr && draft.name.empty() && draft.replaces_beginning) {
+      const Entry* before = beginning_of(draft);
+      if (before != nullptr && before->page.tokens == entry.page.tokens) same = before;
+    }
+    found = same != nullptr && (same->page.pinned || !draft.pinned) && entry.extra_bytes == 0 &&
             same->extra_bytes == 0;
     if (!found) return Outcome::done;
     const bool whole = std::all_of(entry.blocks.begin(), entry.blocks.end(),

@@ -58,16 +58,6 @@ std::size_t block_size() { return static_cast<std::size_t>(block_tokens.value); 
 
 bool valid_name(std::string_view name) { return is_page_name(name); }
 
-Owner owner_of(std::string_view api_key) {
-  Owner owner;
-  if (api_key.empty()) return owner;
-  Sha256& hash = hasher();
-  hash.add("fermata owner 1\n");
-  hash.add(api_key);
-  hash.finish(owner.bytes);
-  return owner;
-}
-
 BlockKey root_key(const Owner& owner, const Fingerprint& fingerprint, Kind kind) {
   Sha256& hash = hasher();
   hash.add(kind == Kind::blocks ? "fermata blocks 1\n" : "fermata snapshot 1\n");

@@ -77,8 +77,10 @@ struct Draft {
   Reason reason = Reason::idle;
   bool pinned = false;
   std::string name;  // Empty: none. Else takes the place of the owner's page of that name.
-  // The same conversation, before: goes when this one is durable, unless it is being loaded.
-  std::optional<PageId> replaces;
+  // A page without a name or a pin that these tokens go on from, or are the same as, goes when this
+  // one is durable, unless it is being loaded; and what a named page holds is not stored once more
+  // without a name. Settled when it is written, after what was handed in before.
+  bool replaces_beginning = false;
   double price_seconds = 0;  // >= 0
   Tokens in_chunks;
   std::vector<TokenId> tokens;   // 1 to page_tokens_max.
@@ -107,9 +109,6 @@ constexpr Tokens tokens_of_block(Kind kind, Tokens tokens, std::size_t i) {
 
 // As core has it.
 bool valid_name(std::string_view name);
-
-// The owner that an API key stands for. An empty key: Owner{}.
-Owner owner_of(std::string_view api_key);
 
 // The chain of lookup keys: each covers the one before it and up to 256 more tokens.
 BlockKey root_key(const Owner& owner, const Fingerprint& fingerprint, Kind kind);

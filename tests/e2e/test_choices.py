@@ -99,9 +99,17 @@ def test_each_choice_ends_for_its_own_reason(server: Server) -> None:
         assert (reply["stopping_word"] == " the") == (reply["stop_type"] == "word")
         assert (reply["tokens_predicted"] == 16) or reply["stop_type"] in ("word", "eos")
         assert " the" not in reply["content"]
-    chat = {"messages": turns("Tell me a story."), "max_tokens": 200, "seed": 5, "stop": [" cat"]}
-    choices = server.post("/v1/chat/completions", chat | {"n": 8}).json()["choices"]
-    assert {choice["finish_reason"] for choice in choices} == {"length", "stop"}
+    # What is drawn differs from one machine to the next.
+    reasons: set[str] = set()
+    for seed in range(5, 85, 8):
+        chat = {"messages": turns("Tell me a story."), "max_tokens": 40, "seed": seed,
+                "stop": [" cat"]}
+        choices = server.post("/v1/chat/completions", chat | {"n": 8}).json()["choices"]
+        assert not any(" cat" in choice["message"]["content"] for choice in choices)
+        reasons |= {choice["finish_reason"] for choice in choices}
+        if len(reasons) > 1:
+            break
+    assert reasons == {"length", "stop"}
 
 
 @pytest.mark.parametrize(("field", "words"), [

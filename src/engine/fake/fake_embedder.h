@@ -12,21 +12,20 @@ class FakeEmbedder final : public Embedder {
 
   Pooling pooling() const override { return pooling_; }
   const EmbedderLimits& limits() const override { return limits_; }
-  void sleep() override { ++sleeps_; }
+  void sleep() override {}
   EmbedOutcome embed(std::span<const std::span<const TokenId>> texts,
                      const std::atomic<bool>& cancelled, std::vector<TextVectors>& out) override;
 
   // The next call fails.
   void fail_next() { fails_next_ = true; }
   int calls() const { return calls_; }
-  int sleeps() const { return sleeps_; }
 
  private:
   const FakeModelSpec spec_;
   const Pooling pooling_;
   const EmbedderLimits limits_;
   bool fails_next_ = false;
-  int calls_ = 0, sleeps_ = 0;
+  int calls_ = 0;
 };
 
 }  // namespace fermata::engine::fake

@@ -1,4 +1,4 @@
-// A pooled engine seen by the preempting policy, built up seat by seat.
+// A pooled engine seen by a policy, built up seat by seat.
 #pragma once
 
 #include "policy/policy.h"
@@ -82,13 +82,14 @@ class Scene {
     view_.cells = Tokens(cells_);
     view_.cells_free = view_.cells - used_;
     view_.cells_busy = busy_;
+    view_.cells_unpromised = view_.cells_free;
     view_.seats = seats_;
     view_.running = running_;
     view_.parked = parked_;
     for (WaitingView& waiting : waiting_) waiting.prefixes = none_;
     if (no_prefixes_) waiting_.front().prefixes = {};
     view_.waiting = waiting_;
-    plan_preempting(view_, plan_);
+    (view_.overcommit ? plan_preempting : plan_worst_case)(view_, plan_);
     EXPECT_EQ(find_fault(view_, plan_).value_or(""), "");
     return plan_;
   }

@@ -142,16 +142,42 @@ TEST(Keeper, ANewPageTakesThePlaceOfThatNameOrOfWhatItReplaces) {
   ASSERT_EQ(rig.save(named(page_of(base), "x"), &second), Outcome::done);
   EXPECT_FALSE(rig.keeper->find(first.id));
   EXPECT_EQ(rig.keeper->find({}, "x")->id, second.id);
-  Given next = page_of(shorter);
-  next.draft.replaces = second.id;
-  ASSERT_EQ(rig.save(next, &third), Outcome::done);
+  ASSERT_EQ(rig.save(page_of(shorter), &third), Outcome::done);
   rig.open();
-  EXPECT_FALSE(rig.keeper->find({}, "x"));
+  EXPECT_TRUE(rig.keeper->find({}, "x"));
   EXPECT_TRUE(rig.keeper->find(third.id));
-  EXPECT_EQ(rig.keeper->stats().pages.value(), 1);
-  EXPECT_EQ(rig.folder.files("blocks").size(), 2U);
   ASSERT_EQ(rig.save(page_of(shorter)), Outcome::done);  // The same again is the same page.
+  EXPECT_EQ(rig.keeper->stats().pages.value(), 2);
+}
+
+TEST(Keeper, APageGoesWithTheNextTurnOfItsConversation) {
+  // Page out right after a turn left the conversation twice: under its name, and without.
+  KeeperRig rig;
+  const std::vector<TokenId> base = tokens_of(1, 700);
+  const auto turn = [&](std::size_t tokens) {
+    Given given = page_of({base.begin(), base.begin() + static_cast<std::ptrdiff_t>(tokens)});
+    given.draft.replaces_beginning = true;
+    return given;
+  };
+  ASSERT_EQ(rig.save(turn(300)), Outcome::done);
+  ASSERT_EQ(rig.save(turn(500)), Outcome::done);
   EXPECT_EQ(rig.keeper->stats().pages.value(), 1);
+  ASSERT_EQ(rig.save(named(turn(500), "x")), Outcome::done);
+  EXPECT_EQ(rig.keeper->stats().pages.value(), 1);
+  ASSERT_EQ(rig.save(turn(500)), Outcome::done);  // It is there, under that name.
+  EXPECT_EQ(rig.keeper->stats().pages.value(), 1);
+  ASSERT_EQ(rig.save(turn(700)), Outcome::done);  // What has a name stays.
+  EXPECT_EQ(rig.keeper->stats().pages.value(), 2);
+  Page pinned;
+  ASSERT_EQ(rig.save(page_of(2, 300), &pinned), Outcome::done);
+  ASSERT_EQ(rig.keeper->pin(pinned.id, true, pinned), Outcome::done);
+  Given next = page_of(2, 600);
+  next.draft.replaces_beginning = true;
+  ASSERT_EQ(rig.save(next), Outcome::done);
+  rig.open();
+  EXPECT_TRUE(rig.keeper->find(pinned.id));
+  EXPECT_TRUE(rig.keeper->find({}, "x"));
+  EXPECT_EQ(rig.keeper->stats().pages.value(), 4);
 }
 
 TEST(Keeper, WhatIsBeingLoadedIsNotReplaced) {
@@ -161,12 +187,10 @@ TEST(Keeper, WhatIsBeingLoadedIsNotReplaced) {
   ASSERT_EQ(rig.save(page_of({base.begin(), base.begin() + 300}), &before), Outcome::done);
   ASSERT_TRUE(rig.keeper->hold(before.id));
   Given next = page_of(base);
-  next.draft.replaces = before.id;
+  next.draft.replaces_beginning = true;
   ASSERT_EQ(rig.save(next, &after), Outcome::done);
   EXPECT_TRUE(rig.keeper->find(before.id));
   rig.keeper->let_go(before.id);
-  ASSERT_EQ(rig.save(next), Outcome::done);  // Stored already; what it replaces goes now.
-  EXPECT_FALSE(rig.keeper->find(before.id));
   EXPECT_EQ(rig.check(next), Outcome::done);
 }
 

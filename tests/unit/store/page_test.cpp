@@ -1,6 +1,8 @@
 // How pages and their tokens are named.
 #include "store/page.h"
 
+#include "unit/store/rig.h"
+
 #include <gtest/gtest.h>
 
 namespace fermata::store {

@@ -7,10 +7,13 @@
 #include "store/keeper.h"
 #include "unit/store/test_folder.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -28,6 +31,13 @@ inline std::vector<std::byte> bytes_of(std::uint64_t seed, std::size_t n) {
   Random random(seed);
   std::vector<std::byte> out(n);
   for (std::byte& b : out) b = static_cast<std::byte>(random.between(0, 255));
+  return out;
+}
+
+// A short name for one; of "": nobody.
+inline Owner owner_of(std::string_view name) {
+  Owner out;
+  std::memcpy(out.bytes.data(), name.data(), std::min(name.size(), out.bytes.size()));
   return out;
 }
 
