@@ -45,7 +45,7 @@ void Transfer::refresh() {
 // Begins with the cells of one that was copied before, as it does in the old engine.
 void Transfer::share(std::size_t index) {
   Copy& copy = copies_[index];
-  if (copy.copied > Tokens(0) || !to_.capabilities().share_prefix) return;
+  if (copy.failed || copy.copied > Tokens(0) || !to_.capabilities().share_prefix) return;
   for (std::size_t i = 0; i < index; ++i) {
     const Tokens common =
         std::min(pool_.ledger().shared(copies_[i].item.from, copy.item.from), copies_[i].copied);

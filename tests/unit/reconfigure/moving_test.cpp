@@ -86,6 +86,23 @@ TEST_F(Moving, WhatCannotBeCopiedIsLeftOutAndLeavesNothing) {
   EXPECT_EQ(to_.cells_used(), Tokens(0));
 }
 
+TEST_F(Moving, WhoFailedIsNotBegunAgain) {
+  // A change ended the process: whose copy had failed was given shared cells once more, and had no
+  // seat.
+  seat(0, "abcdefghijkl");
+  ASSERT_EQ(pool_.take_shared(Seat(1), Seat(0), Tokens(8)), Tokens(8));
+  compute(from_, pool_, Seat(1), tokens_of("wxyz"));
+  for (const std::int32_t s : {0, 1}) pool_.release(Seat(s), true, Micros(1));
+  Transfer transfer(from_, to_, pool_, {{Seat(0), Seat(0)}, {Seat(1), Seat(1)}}, clock_, block);
+  for (int piece = 0; piece < 3; ++piece) ASSERT_FALSE(transfer.advance(Micros(0)));
+  ASSERT_EQ(to_.position(Seat(0)), Tokens(12));
+  from_.set_faults({.move_percent = 100});
+  for (int round = 0; round < 2; ++round) EXPECT_TRUE(transfer.advance(Micros(1)));
+  EXPECT_EQ(transfer.finish().size(), 1U);
+  EXPECT_EQ(to_.cells_used(), Tokens(12));
+  EXPECT_EQ(to_.position(Seat(1)), Tokens(0));
+}
+
 TEST_F(Moving, ACrateCanBeUnpackedTwice) {
   seat(0, "abcdefghijkl");
   ASSERT_EQ(pool_.take_shared(Seat(1), Seat(0), Tokens(8)), Tokens(8));
