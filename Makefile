@@ -6,7 +6,7 @@ MODEL ?= models/fermata-tiny.gguf
 ARGS ?=
 SECONDS ?= 20
 WORKLOADS ?= decode decode-tiny throughput ttft prefix http start park overcommit untouched \
-  idle tick lookup reconfigure itl
+  idle tick lookup reconfigure itl restore restart agents decode-pages
 # Not from the environment: some shells export HOST, and it must not open the server to a network.
 HOST = 127.0.0.1
 

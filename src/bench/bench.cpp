@@ -60,6 +60,14 @@ const std::vector<Workload>& workloads() {
        run_reconfigure},
       {"change-timeline", "the same while the geometry changes", run_change_timeline},
       {"lookup", "finding one of 10,000 stored pages, over 50 us; good: 1 and less", run_lookup},
+      {"restore", "a conversation from RAM, over a plain copy, and from disk; good: 0.80 and more",
+       run_restore},
+      {"restart", "second turn after a restart, over computing it all; good: 0.10 and less",
+       run_restart},
+      {"agents", "tokens computed of 16 prompts that begin alike, over all; good: 0.125 and less",
+       run_agents},
+      {"decode-pages", "one stream with --page-dir, over without; good: 0.99 and more",
+       run_decode_pages},
       {"start", "process start to first token, over 500 ms; good: 1 and less", run_start},
   };
   return all;

@@ -107,7 +107,15 @@ Result<std::unique_ptr<ChildServer>, std::string> ChildServer::start_peer(
   return Err(program + " does not answer");
 }
 
+void ChildServer::stop() {
+  if (pid_ == 0) return;
+  kill(pid_, SIGTERM);
+  waitpid(pid_, nullptr, 0);
+  pid_ = 0;
+}
+
 ChildServer::~ChildServer() {
+  if (pid_ == 0) return;
   kill(pid_, SIGTERM);
   kill(pid_, SIGTERM);
   waitpid(pid_, nullptr, 0);

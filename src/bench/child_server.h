@@ -12,7 +12,7 @@
 
 namespace fermata::bench {
 
-// Ends the process when destroyed.
+// Ends the process when destroyed, at once.
 class ChildServer {
  public:
   // Runs this binary's `serve` with the arguments on a free port, and returns as soon as it listens
@@ -25,12 +25,16 @@ class ChildServer {
   ChildServer(const ChildServer&) = delete;
   ChildServer& operator=(const ChildServer&) = delete;
 
+  // Asks it to end and waits until it has: what is under way is done, and what was to be stored is
+  // stored.
+  void stop();
+
   int port() const { return port_; }
   pid_t pid() const { return pid_; }
 
  private:
   ChildServer(pid_t pid, int port) : pid_(pid), port_(port) {}
-  pid_t pid_;
+  pid_t pid_;  // 0: it was stopped.
   int port_;
 };
 

@@ -1,7 +1,7 @@
 // prefix: what the second turn of a conversation still has to compute, and how long it takes.
-#include "bench/client.h"
 #include "bench/models.h"
 #include "bench/rivals.h"
+#include "bench/turns.h"
 #include "bench/workloads.h"
 
 namespace fermata::bench {
@@ -9,40 +9,15 @@ namespace {
 
 constexpr int first_tokens = 1000, reply_tokens = 64, added_tokens = 32;
 
-Json turn(const std::vector<int>& prompt, int tokens) {
-  return {{"prompt", prompt}, {"n_predict", tokens}, {"return_tokens", true},
-          {"temperature", 0}, {"ignore_eos", true},  {"cache_prompt", true}};
-}
-
-struct Turn {
-  double first_token_ms = 0.0;
-  double computed = 0.0;    // Tokens of the prompt.
-  std::vector<int> tokens;  // Of the reply.
-};
-
-Result<Turn, std::string> take_turn(int port, const std::vector<int>& prompt, int tokens) {
-  auto stream = stream_completion(port, turn(prompt, tokens));
-  if (!stream) return Err(stream.error());
-  if (stream->events.empty()) return Err(std::string("no token came"));
-  const Json timings = stream->last.value("timings", Json::object());
-  Turn out;
-  out.first_token_ms = static_cast<double>((stream->events.front() - stream->sent).value) / 1000.0;
-  out.computed = timings.value("prompt_n", 0.0);
-  out.tokens = std::move(stream->tokens);
-  return out;
-}
-
 struct Turns {
   std::vector<double> first_ms, second_ms, computed;
 };
 
 // A conversation of its own in each round, so that nothing is left from the one before.
 Result<void, std::string> converse(int port, int round, Turns& turns) {
-  std::vector<int> prompt;
-  for (int i = 0; i < first_tokens; ++i) prompt.push_back(300 + (i * 7 + round) % 900);
+  std::vector<int> prompt = prompt_of(first_tokens, round);
   const auto first = take_turn(port, prompt, reply_tokens);
   if (!first) return Err(first.error());
-  if (first->tokens.size() != reply_tokens) return Err(std::string("the reply lacks tokens"));
   prompt.insert(prompt.end(), first->tokens.begin(), first->tokens.end());
   for (int i = 0; i < added_tokens; ++i) prompt.push_back(300 + i);
   const auto second = take_turn(port, prompt, 2);

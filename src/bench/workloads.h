@@ -40,6 +40,10 @@ Result<Json, std::string> run_tick(const BenchOptions& options);
 Result<Json, std::string> run_reconfigure(const BenchOptions& options);
 Result<Json, std::string> run_change_timeline(const BenchOptions& options);
 Result<Json, std::string> run_lookup(const BenchOptions& options);
+Result<Json, std::string> run_restore(const BenchOptions& options);
+Result<Json, std::string> run_restart(const BenchOptions& options);
+Result<Json, std::string> run_agents(const BenchOptions& options);
+Result<Json, std::string> run_decode_pages(const BenchOptions& options);
 Result<Json, std::string> run_start(const BenchOptions& options);
 
 }  // namespace fermata::bench

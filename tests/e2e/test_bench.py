@@ -50,3 +50,25 @@ def test_what_surrounds_the_model(tmp_path: Path) -> None:
         assert side["threads"] >= 2
     # Whoever has the seat may finish on a slow machine, and one of them gets it.
     assert 1990 <= figures["ours"]["idle_streams"] <= 2000
+
+
+def test_a_conversation_comes_back_from_ram_and_from_disk(tmp_path: Path) -> None:
+    figures = bench(tmp_path, "restore", "--pairs", "1")
+    assert figures["ratio"] > 0 and figures["disk_ratio"] > 0
+
+
+def test_a_second_turn_after_a_restart_computes_what_was_added(tmp_path: Path) -> None:
+    figures = bench(tmp_path, "restart", "--pairs", "1")
+    added = figures["added_tokens"]
+    assert added <= figures["computed_tokens"] <= added + 1
+
+
+def test_agents_share_what_their_prompts_begin_with(tmp_path: Path) -> None:
+    figures = bench(tmp_path, "agents", "--pairs", "1", peer=True)
+    assert figures["wall_over_peer"] > 0
+    assert figures["computed_tokens"] < 16 * 2020
+
+
+def test_a_stream_beside_the_writing_of_pages(tmp_path: Path) -> None:
+    figures = bench(tmp_path, "decode-pages", "--pairs", "1")
+    assert figures["ratio"] > 0 and figures["written_bytes"] > 0
