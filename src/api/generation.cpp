@@ -280,6 +280,7 @@ Json fermata_json(const FinalEvent& final) {
   return {{"parks", parking.parks()},
           {"parked_ms", ms(parking.time)},
           {"modes", modes},
+          {"spilled", parking.spilled},
           {"recomputed_tokens", parking.recomputed.value},
           {"exactness", is_exact ? "exact" : "recomputed"},
           {"prefix",

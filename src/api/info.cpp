@@ -161,6 +161,16 @@ void write_parking(Exposition& out, const scheduler::SchedulerStats& stats) {
             static_cast<double>(stats.held.value()));
   out.gauge("fermata_parked_bytes", "Bytes of parked requests, by where they wait.",
             static_cast<double>(stats.parked_bytes.value()), {{"tier", "ram"}});
+  out.gauge("fermata_parked_bytes", "Bytes of parked requests, by where they wait.",
+            static_cast<double>(stats.spilled_bytes.value()), {{"tier", "disk"}});
+  out.gauge("fermata_passing_bytes", "RAM of parked requests on their way to disk and back.",
+            static_cast<double>(stats.passing_bytes.value()));
+  out.counter("fermata_spills_total", "Parked requests whose bytes went to disk.",
+              as_double(stats.spilled.value()));
+  out.counter("fermata_spills_back_total", "And came back from there.",
+              as_double(stats.unspilled.value()));
+  out.counter("fermata_spills_lost_total", "And were not to be had: computed again.",
+              as_double(stats.spills_lost.value()));
   out.gauge("fermata_mirrored_bytes", "Bytes of copies of requests that still run.",
             static_cast<double>(stats.mirrored_bytes.value()));
   out.counter("fermata_blocks_mirrored_total", "Blocks of running requests copied ahead of a park.",

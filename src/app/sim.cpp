@@ -71,7 +71,8 @@ void print_figures(const sim::Figures& figures) {
   std::printf(
       "%lld requests (%lld cancelled, %lld failed as they had to), %lld ticks, %lld parks, %lld "
       "resumes, %lld tokens recomputed, %lld conversations fetched, %lld steps without room, %lld "
-      "broken, %lld changes of the geometry, asleep %lld times\n"
+      "broken, %lld changes of the geometry, asleep %lld times, %lld images out of RAM, %lld back, "
+      "%lld lost\n"
       "longest wait of a parked request: %.2f of its bound\n",
       static_cast<long long>(figures.requests), static_cast<long long>(figures.cancelled),
       static_cast<long long>(figures.failed), static_cast<long long>(figures.ticks),
@@ -79,7 +80,8 @@ void print_figures(const sim::Figures& figures) {
       static_cast<long long>(figures.recomputed), static_cast<long long>(figures.fetched),
       static_cast<long long>(figures.no_room), static_cast<long long>(figures.broken),
       static_cast<long long>(figures.changes), static_cast<long long>(figures.sleeps),
-      figures.wait_of_bound);
+      static_cast<long long>(figures.spilled), static_cast<long long>(figures.unspilled),
+      static_cast<long long>(figures.spills_lost), figures.wait_of_bound);
 }
 
 void print_failure(std::uint64_t seed, const std::vector<std::string>& faults) {
@@ -92,7 +94,12 @@ class Progress {
  public:
   explicit Progress(std::int64_t total) : total_(total) {}
 
-  void tell(std::int64_t done, std::int64_t failed) {
+  void tell(std::int64_t done, const sim::FailedSeeds& failed) {
+    // At once: whoever stops it has them.
+    for (; shown_ < failed.size(); ++shown_) {
+      std::fprintf(stderr, "%sfailed: %s\n", terminal_ ? "\n" : "",
+                   again(failed[shown_].first).c_str());
+    }
     const std::int64_t tenth = done * progress_lines / total_;
     const std::int64_t grain = terminal_ ? std::max<std::int64_t>(total_ / 1000, 1) : 0;
     const bool due = terminal_ ? done % grain == 0 || done == total_ : tenth > told_;
@@ -102,7 +109,7 @@ class Progress {
         stderr,
         terminal_ ? "\r%lld of %lld seeds, %lld failed" : "%lld of %lld seeds, %lld failed\n",
         static_cast<long long>(done), static_cast<long long>(total_),
-        static_cast<long long>(failed));
+        static_cast<long long>(failed.size()));
     if (terminal_ && done == total_) std::fputc('\n', stderr);
   }
 
@@ -110,6 +117,7 @@ class Progress {
   const std::int64_t total_;
   const bool terminal_ = isatty(STDERR_FILENO) != 0;
   std::int64_t told_ = 0;
+  std::size_t shown_ = 0;  // Of those that failed.
 };
 
 int play_one(std::uint64_t seed, const sim::ScheduleOptions& schedule) {
@@ -117,7 +125,7 @@ int play_one(std::uint64_t seed, const sim::ScheduleOptions& schedule) {
               sim::describe_seed(seed, schedule).c_str());
   std::fflush(stdout);
   const sim::SeedsOutcome outcome =
-      sim::play_seeds({seed, 1, 1}, schedule, [](std::int64_t, std::int64_t) {});
+      sim::play_seeds({seed, 1, 1}, schedule, [](std::int64_t, const sim::FailedSeeds&) {});
   print_figures(outcome.figures);
   if (outcome.failed.empty()) {
     std::printf("everything held\n");
@@ -136,9 +144,8 @@ int play_many(const sim::SeedRange& range, const sim::ScheduleOptions& schedule)
   Progress progress(range.count);
   const SteadyClock clock;
   const Micros began = clock.now();
-  const sim::SeedsOutcome outcome =
-      sim::play_seeds(range, schedule,
-                      [&](std::int64_t done, std::int64_t failed) { progress.tell(done, failed); });
+  const sim::SeedsOutcome outcome = sim::play_seeds(
+      range, schedule, [&](std::int64_t done, const auto& failed) { progress.tell(done, failed); });
   const double seconds = static_cast<double>((clock.now() - began).value) / 1e6;
   for (std::size_t i = 0; i < std::min(outcome.failed.size(), shown_max); ++i) {
     const auto& [seed, faults] = outcome.failed[i];

@@ -76,6 +76,7 @@ enum class FailureKind : std::uint8_t {
 // What parking did to a request. Nothing of it is in its Timings.
 struct Parking {
   std::int32_t swaps = 0, recomputes = 0;  // Parks by what became of the cells.
+  std::int32_t spilled = 0;                // Of the swaps: out of RAM for a time.
   Micros time;               // Parked, or computing again what had been computed before.
   Tokens recomputed;         // Rows computed again.
   bool same_shapes = false;  // They were computed in the shapes of the first time: no bit differs.

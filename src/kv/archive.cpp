@@ -22,8 +22,8 @@ bool Archive::fetch(const Request& request, Tokens at_hand) {
   const Tokens worth = request.conversation.empty() ? worth_loading : Tokens(1);
   if (!match || match->tokens < at_hand + worth) return false;
   const Ticket ticket(next_ticket_++);
-  if (options_.store->load(ticket, match->page, options_.fingerprint, match->blocks) !=
-      store::Submit::accepted) {
+  if (options_.store->load(ticket, match->page, options_.fingerprint, match->blocks,
+                           pool_.spare_buffers(match->tokens)) != store::Submit::accepted) {
     return false;
   }
   loading_.emplace(ticket, request.id);

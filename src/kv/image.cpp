@@ -33,6 +33,6 @@ Tokens shared(const Image& a, const Image& b) {
   return tokens_of(std::span(a.pieces).first(common_pieces(a.pieces, b.pieces)));
 }
 
-Bytes Image::size() const { return bytes_of(pieces); }
+Bytes Image::size() const { return is_away() ? away : bytes_of(pieces); }
 
 }  // namespace fermata::kv

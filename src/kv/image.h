@@ -12,15 +12,18 @@ namespace fermata::kv {
 
 inline constexpr Tokens everything{std::int64_t{1} << 62};
 
-// Its tokens, and the exact bytes of their cells, from first to last, or none. Lives shorter than
-// its pool.
+// Its tokens, and the exact bytes of their cells, from first to last, or none: there are none, or
+// they are out of RAM. Lives shorter than its pool.
 struct Image {
   std::vector<TokenId> tokens;
   std::vector<Piece> pieces;
   Tokens in_chunks{0};            // Leading tokens that were computed as whole chunks; see Pool.
   Tokens unshifted = everything;  // Leading tokens that stand where they were computed.
   Owner owner{};
+  Bytes away{0};  // So many bytes are kept where it is slower, whether they are here too or not.
 
+  bool is_away() const { return pieces.empty() && away > Bytes(0); }
+  bool has_bytes() const { return !pieces.empty() || away > Bytes(0); }
   Bytes size() const;
 };
 

@@ -36,12 +36,12 @@ bool Pool::copy(Seat seat, Tokens begin, Tokens end, Hold hold, std::vector<Piec
 }
 
 // The largest mirrors go first: few of them make room.
-bool Pool::make_room(Bytes bytes, Seat except) {
+bool Pool::make_room(Bytes bytes, std::optional<Seat> except) {
   while (!vault_.has_room(bytes, Hold::parked)) {
     SeatState* largest = nullptr;
     for (std::int32_t s = 0; s < seats(); ++s) {
       SeatState& state = at(Seat(s));
-      if (Seat(s) == except || state.use != SeatUse::busy || state.mirror.empty()) continue;
+      if (except == Seat(s) || state.use != SeatUse::busy || state.mirror.empty()) continue;
       if (largest == nullptr || bytes_of(state.mirror) > bytes_of(largest->mirror)) {
         largest = &state;
       }
@@ -49,6 +49,18 @@ bool Pool::make_room(Bytes bytes, Seat except) {
     if (largest == nullptr) return false;
     largest->mirror.clear();
   }
+  return true;
+}
+
+// All of them stay in RAM, or all pass.
+bool Pool::hold_alike(Image& image) const {
+  Bytes in_ram{0};
+  for (const Piece& piece : image.pieces) {
+    if (piece.hold() != Hold::passing) in_ram += piece.size();
+  }
+  const Hold hold = in_ram == image.size() ? Hold::parked : Hold::passing;
+  if (hold == Hold::passing && !vault_.has_room(in_ram, hold)) return false;
+  for (Piece& piece : image.pieces) piece.hold_as(hold);
   return true;
 }
 
@@ -64,14 +76,35 @@ void Pool::images(std::span<const Seat> seats, bool with_bytes, std::vector<Imag
   }
 }
 
+// To RAM or, where that is full, on to what is slower: then in whole blocks, as it is stored there.
+bool Pool::copy_parked(Seat seat, Tokens begin, Tokens end, std::vector<Piece>& into) {
+  if (!vault_.has_slower_tier() || !engine_.capabilities().move_ranges) {
+    return copy(seat, begin, end, Hold::parked, into) ||
+           (vault_.has_slower_tier() && copy(seat, begin, end, Hold::passing, into));
+  }
+  Hold hold = Hold::parked;
+  while (begin < end) {
+    const Tokens next = std::min(next_block_end(begin, block_), end);
+    bool done = copy(seat, begin, next, hold, into);
+    if (!done && std::exchange(hold, Hold::passing) == Hold::parked) {
+      done = copy(seat, begin, next, hold, into);
+    }
+    if (!done) return false;
+    begin = next;
+  }
+  return true;
+}
+
 // Pieces end at `cut`; up to there those of `like` are its own as well.
 Image Pool::image(Seat seat, bool with_bytes, Tokens cut, const Image& like) {
   SeatState& state = at(seat);
   FERMATA_CHECK(state.use == SeatUse::busy, "an image of a seat that nobody has");
+  if (vault_.has_slower_tier()) align_mirror(state);
   Image out{state.tokens, std::exchange(state.mirror, {}), state.in_chunks, state.unshifted};
   const Tokens end = ledger_.length(seat);
   Tokens begin = tokens_of(out.pieces), passed{0};
   if (!engine_.capabilities().move_ranges) cut = Tokens(0);
+  if (vault_.has_slower_tier()) cut = Tokens(cut.value / block_.value * block_.value);
   for (const Piece& piece : like.pieces) {
     if (with_bytes && passed == begin && begin + piece.tokens() <= cut) {
       out.pieces.push_back(piece.share());
@@ -81,12 +114,29 @@ Image Pool::image(Seat seat, bool with_bytes, Tokens cut, const Image& like) {
   }
   bool whole = with_bytes;
   if (whole && begin < cut && cut < end) {
-    whole = copy(seat, begin, cut, Hold::parked, out.pieces);
+    whole = copy_parked(seat, begin, cut, out.pieces);
     begin = cut;
   }
-  whole = whole && (begin == end || copy(seat, begin, end, Hold::parked, out.pieces));
-  if (!whole) out.pieces.clear();
-  for (Piece& piece : out.pieces) piece.hold_as(Hold::parked);
+  whole = whole && (begin == end || copy_parked(seat, begin, end, out.pieces));
+  if (!whole || !hold_alike(out)) out.pieces.clear();
+  return out;
+}
+
+std::vector<Piece> Pool::pieces_of(std::vector<ByteBuffer>& bytes, Tokens all) {
+  std::vector<Piece> out;
+  const bool ranges = engine_.capabilities().move_ranges;
+  Bytes size{0};
+  for (const ByteBuffer& one : bytes) size += Bytes(static_cast<std::int64_t>(one.size()));
+  Hold hold = Hold::parked;
+  if (!vault_.has_room(size, hold) && !make_room(size, {})) hold = Hold::passing;
+  if (!vault_.has_room(size, hold)) return out;
+  Tokens begin{0};
+  for (ByteBuffer& one : bytes) {
+    const Tokens end = ranges ? std::min(next_block_end(begin, block_), all) : all;
+    out.push_back(vault_.put(std::move(one), end - begin, hold, true));
+    begin = end;
+  }
+  FERMATA_CHECK(begin == all, "bytes that are not those of the image");
   return out;
 }
 

@@ -98,6 +98,9 @@ class Pool {
   // The same of several busy seats, in their order, added to `out`. What they share with the first
   // is stored once.
   void images(std::span<const Seat> seats, bool with_bytes, std::vector<Image>& out);
+  // Bytes of an image of so many tokens that were out of RAM. Empty, and `bytes` is as it was:
+  // there is no room for them.
+  std::vector<Piece> pieces_of(std::vector<ByteBuffer>& bytes, Tokens all);
   // A busy, empty seat holds what the image does, and its bytes are the seat's mirror: in the cells
   // of another seat as far as its mirror has the same bytes. 0: its cells could not be had, or it
   // has no bytes; the seat is still empty.
@@ -127,6 +130,9 @@ class Pool {
   // first token on, or one piece. False: nothing of it is there.
   bool shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> pieces, Tokens in_chunks,
               const Owner& owner);
+  // For so many tokens in blocks: buffers that were used before, which are filled several times
+  // faster, as far as there are some.
+  std::vector<ByteBuffer> spare_buffers(Tokens tokens);
   // Drops idle conversations, on seats and on the shelf, of which `is_one` says so by their tokens,
   // their owner and, of one on a seat, its name.
   using IsOne = std::function<bool(std::span<const TokenId>, const Owner&, std::string_view name)>;
@@ -169,10 +175,12 @@ class Pool {
   Tokens reusable(Seat seat, Tokens common) const;
   void check_agreement(Seat seat) const;
   bool copy(Seat seat, Tokens begin, Tokens end, Hold hold, std::vector<Piece>& into);
+  bool copy_parked(Seat seat, Tokens begin, Tokens end, std::vector<Piece>& into);
   Image image(Seat seat, bool with_bytes, Tokens cut, const Image& like);
+  bool hold_alike(Image& image) const;
   Tokens share_cells(Seat from, Seat seat, Tokens n);
   std::size_t restore_shared(Seat seat, const std::vector<Piece>& pieces);
-  bool make_room(Bytes bytes, Seat except);
+  bool make_room(Bytes bytes, std::optional<Seat> except);
   void cut(Seat seat, Tokens keep);
   void drop(Seat seat);
   void shelve(Seat seat);

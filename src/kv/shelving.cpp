@@ -10,7 +10,8 @@ namespace fermata::kv {
 // As far as the budget of the new purpose reaches.
 void Pool::hold_mirror(SeatState& state, Hold hold) const {
   const auto is_charged_alike = [&](const Piece& piece) {
-    return (piece.hold() == Hold::cached) == (hold == Hold::cached);
+    const bool is_preempt = piece.hold() == Hold::parked || piece.hold() == Hold::mirror;
+    return is_preempt ? hold == Hold::parked || hold == Hold::mirror : piece.hold() == hold;
   };
   for (std::size_t i = 0; i < state.mirror.size(); ++i) {
     Piece& piece = state.mirror[i];
@@ -154,6 +155,18 @@ bool Pool::shelve(std::span<const TokenId> tokens, std::vector<ByteBuffer> piece
   image.in_chunks = std::min(in_chunks, begin);
   shelf_.put(std::move(image));
   return true;
+}
+
+std::vector<ByteBuffer> Pool::spare_buffers(Tokens tokens) {
+  std::vector<ByteBuffer> out;
+  if (!engine_.capabilities().move_ranges) return out;
+  for (Tokens begin{0}; begin < tokens; begin = next_block_end(begin, block_)) {
+    const Tokens end = std::min(next_block_end(begin, block_), tokens);
+    auto spare = vault_.spare(engine_.range_bytes(end - begin));
+    if (!spare) break;
+    out.push_back(std::move(*spare));
+  }
+  return out;
 }
 
 // What cannot be copied is left out, from the end on.

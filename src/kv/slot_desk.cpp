@@ -237,7 +237,8 @@ void SlotDesk::page_in(SlotCommand command) {
   if (page->tokens >= engine_.limits().window) return refuse(command, SlotOutcome::too_long);
   const store::Ticket ticket(first_ticket + next_++);
   const std::size_t blocks = store::block_count(page->kind, page->tokens);
-  switch (store.load(ticket, page->id, page->fingerprint, blocks)) {
+  switch (
+      store.load(ticket, page->id, page->fingerprint, blocks, pool_.spare_buffers(page->tokens))) {
     case store::Submit::accepted:
       in_store_.emplace(ticket, Pending{std::move(command), {}, {}});
       return;

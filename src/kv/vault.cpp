@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include <xxhash.h>
@@ -31,16 +32,16 @@ Bytes capacity(const ByteBuffer& buffer) {
 
 struct Piece::Stored {
   ByteBuffer bytes;
-  std::uint64_t digest = 0;      // 0: may be stored a second time.
-  std::array<int, 3> holders{};  // By Hold.
+  std::uint64_t digest = 0;          // 0: may be stored a second time.
+  std::array<int, holds> holders{};  // By Hold.
 
-  int shares() const { return holders[0] + holders[1] + holders[2]; }
+  int shares() const { return std::accumulate(holders.begin(), holders.end(), 0); }
   int& of(Hold hold) { return holders[static_cast<std::size_t>(hold)]; }
   Hold charged_as() const {
-    for (const Hold hold : {Hold::parked, Hold::mirror}) {
+    for (const Hold hold : {Hold::parked, Hold::mirror, Hold::cached}) {
       if (holders[static_cast<std::size_t>(hold)] > 0) return hold;
     }
-    return Hold::cached;
+    return Hold::passing;
   }
 };
 
@@ -103,17 +104,20 @@ Vault::Vault(const Budgets& budgets) : budgets_(budgets) {}
 Vault::~Vault() { FERMATA_CHECK(stored_.empty(), "pieces outlive their vault"); }
 
 ByteBuffer Vault::buffer(Bytes expected) {
+  if (auto used = spare(expected)) return std::move(*used);
+  ByteBuffer fresh;
+  if (expected > Bytes(0)) (void)resize(fresh, rounded(expected));
+  return fresh;
+}
+
+std::optional<ByteBuffer> Vault::spare(Bytes expected) {
   auto best = spares_.end();
   for (auto it = spares_.begin(); it != spares_.end(); ++it) {
     if (capacity(*it) < expected) continue;
     if (best == spares_.end() || capacity(*it) <= capacity(*best)) best = it;
   }
   // A much larger one would hide its size from the budget.
-  if (best == spares_.end() || capacity(*best) > expected + expected / 4) {
-    ByteBuffer fresh;
-    if (expected > Bytes(0)) (void)resize(fresh, rounded(expected));
-    return fresh;
-  }
+  if (best == spares_.end() || capacity(*best) > expected + expected / 4) return std::nullopt;
   spare_ -= capacity(*best);
   ByteBuffer out = std::move(*best);
   spares_.erase(best);
@@ -138,6 +142,7 @@ bool Vault::spares_too_much() const {
 
 bool Vault::has_room(Bytes more, Hold hold) const {
   if (hold == Hold::cached) return !budgets_.cache || cached() + more <= *budgets_.cache;
+  if (hold == Hold::passing) return passing() + more <= budgets_.passing;
   return !budgets_.preempt || parked() + mirrored() + more <= *budgets_.preempt;
 }
 

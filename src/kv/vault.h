@@ -7,6 +7,7 @@
 #include "base/byte_buffer.h"
 #include "base/types.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -18,17 +19,20 @@
 namespace fermata::kv {
 
 // Bytes that are held for several reasons are charged once, to the first of: parked, mirror,
-// cached.
+// cached, passing.
 enum class Hold : std::uint8_t {
-  mirror,  // Of a running sequence: a copy of what is in the cells too. May be dropped.
-  parked,  // The only copy.
-  cached,  // Of a conversation that nobody computes: for whoever goes on from it.
+  mirror,   // Of a running sequence: a copy of what is in the cells too. May be dropped.
+  parked,   // The only copy.
+  cached,   // Of a conversation that nobody computes: for whoever goes on from it.
+  passing,  // Of a parked sequence, on the way to what is slower than RAM, or back.
 };
+inline constexpr std::size_t holds = 4;
 
 // None: no limit.
 struct Budgets {
   std::optional<Bytes> preempt;          // Parked and mirrored bytes together.
   std::optional<Bytes> cache{Bytes(0)};  // Cached bytes.
+  Bytes passing{0};                      // Passing bytes; 0: there is nothing slower than RAM.
 };
 
 class Vault;
@@ -78,6 +82,8 @@ class Vault {
 
   // For about so many bytes: one that was used before where there is one that fits.
   ByteBuffer buffer(Bytes expected);
+  // Only one that was used before.
+  std::optional<ByteBuffer> spare(Bytes expected);
   // Takes the buffer back for a later copy, within the budget and a fixed limit.
   void give_back(ByteBuffer buffer);
 
@@ -88,6 +94,10 @@ class Vault {
   Bytes parked() const { return charged_[index(Hold::parked)]; }
   Bytes mirrored() const { return charged_[index(Hold::mirror)]; }
   Bytes cached() const { return charged_[index(Hold::cached)]; }
+  Bytes passing() const { return charged_[index(Hold::passing)]; }
+  bool has_slower_tier() const { return budgets_.passing > Bytes(0); }
+  Bytes passing_max() const { return budgets_.passing; }
+  Bytes passing_left() const { return std::max(budgets_.passing - passing(), Bytes(0)); }
   bool has_room(Bytes more, Hold hold) const;
 
  private:
@@ -100,7 +110,7 @@ class Vault {
   bool spares_too_much() const;
 
   const Budgets budgets_;
-  std::array<Bytes, 3> charged_{};  // By Hold.
+  std::array<Bytes, holds> charged_{};  // By Hold.
   Bytes spare_{0};
   std::vector<ByteBuffer> spares_;  // The one given back last is at the end.
   std::unordered_map<Piece::Stored*, std::unique_ptr<Piece::Stored>> stored_;

@@ -88,7 +88,7 @@ class Checker {
         return "parks a part of a group";
     }
     if (bytes > Bytes(0) && !view_.can_swap) return "swaps what cannot be moved";
-    if (view_.ram_left && bytes > std::max(*view_.ram_left, Bytes(0))) {
+    if (view_.ram_left && bytes > std::max(*view_.ram_left, Bytes(0)) + view_.slower_left) {
       return "parks more bytes than the budget has left";
     }
     return std::nullopt;
@@ -130,6 +130,14 @@ class Checker {
     return std::nullopt;
   }
 
+  std::optional<std::string> fetches(const Plan& plan) const {
+    for (const std::size_t p : plan.fetch) {
+      if (p >= view_.parked.size()) return "fetches what is not parked";
+      if (!view_.parked[p].away) return "fetches what is in RAM";
+    }
+    return std::nullopt;
+  }
+
   std::optional<std::string> resumes(const Plan& plan) {
     std::set<std::size_t> seen;
     for (const Resume& resume : plan.resume) {
@@ -137,6 +145,7 @@ class Checker {
       if (!seen.insert(resume.parked).second) return "resumes one sequence twice";
       const ParkedView& parked = view_.parked[resume.parked];
       if (parked.held) return "resumes what is held";
+      if (parked.away) return "resumes what is not in RAM";
       if (!exists(resume.seat)) return "resumes to " + seat_name(resume.seat) + ", which is none";
       if (parked.seat && *parked.seat != resume.seat) return "resumes to another seat than asked";
       const bool empty = view(resume.seat).use == SeatUse::empty || gone_.test(bit(resume.seat));
@@ -282,6 +291,7 @@ std::optional<std::string> find_fault(const View& view, const Plan& plan) {
   if (auto fault = checker.evictions(plan)) return fault;
   if (auto fault = checker.parks(plan)) return fault;
   if (auto fault = checker.resumes(plan)) return fault;
+  if (auto fault = checker.fetches(plan)) return fault;
   if (auto fault = checker.admissions(plan)) return fault;
   if (auto fault = checker.mirrors(plan)) return fault;
   if (auto fault = checker.copies(plan)) return fault;

@@ -20,7 +20,7 @@ constexpr Tokens first_piece{16};
 
 // Of the time of the decode rows. A stream's gap is then less than twice as long as without
 // prompts, and where many prompts are new beside few streams no longer than if those decoded too.
-constexpr double prompt_share_least = 0.6;
+constexpr double prompt_share_least = 0.5;
 constexpr double prompt_share_most = 4.0;
 
 void learn(double& mean, double value) {

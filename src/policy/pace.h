@@ -60,7 +60,7 @@ struct Company {
 };
 
 // The rows of prefill that fit into a step; at least 1, so that a prompt always advances. Without a
-// budget prompts get three fifths of what the decode rows take, or as much for each prompt as for
+// budget prompts get half of what the decode rows take, or as much for each prompt as for
 // each decode row where that is more, up to four times as much.
 // REQUIRES: batch_left >= 1.
 Tokens prefill_allowance(const Rates& rates, Micros step_budget, const Company& company,

@@ -54,6 +54,7 @@ struct Plan {
   std::vector<Park> park;
   std::vector<std::size_t> fail;  // Indices into View::running: no cells, and no parking.
   std::vector<Resume> resume;
+  std::vector<std::size_t> fetch;  // Indices into View::parked: to be brought back to RAM.
   std::vector<Admission> admit;
   std::vector<Mirror> mirror;
   std::vector<Copy> copy;
@@ -64,6 +65,7 @@ struct Plan {
     park.clear();
     fail.clear();
     resume.clear();
+    fetch.clear();
     admit.clear();
     mirror.clear();
     copy.clear();
@@ -85,7 +87,8 @@ void plan_worst_case(const View& view, Plan& plan);
 // has a higher priority; rows; and, when cells are short, mirrors of who would be parked next.
 // Whoever comes in must find room for itself and for a quantum of everybody's tokens, so that it
 // does not have to leave at once. With one sequence alone in the pool that margin is waived.
-// Those of a group leave and come back together, while anybody else is in the pool.
+// Those of a group leave and come back together, while anybody else is in the pool. Whoever is next
+// and not in RAM is fetched once there is a place for it, or soon will be; the others wait for it.
 void plan_preempting(const View& view, Plan& plan);
 
 // Why the plan does not respect the view: what the scheduler checks before it applies one.

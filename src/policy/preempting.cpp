@@ -41,6 +41,7 @@ class Draft {
         bounded_(view.layout == Layout::pooled && view.cells_per_token),
         freed_(view.cells_free),
         ram_left_(view.ram_left),
+        slower_left_(view.slower_left),
         left_(view.running.size(), false),
         back_(view.parked.size(), false) {
     for (const SeatView& seat : view.seats) idle_ += seat.use == SeatUse::idle;
@@ -99,7 +100,7 @@ class Draft {
       if (back != order.end() &&
           (!any_waits || view_.parked[*back].priority >= waiting->priority)) {
         if (!plan_.admit.empty()) return true;  // In the next tick: it may need a lender's seat.
-        if (!resume_somehow(*back++)) return false;
+        if (!resume_somehow(*back++)) return !plan_.fetch.empty();
       } else {
         stuck_ = {waiting->priority, waiting->prompt, std::nullopt, waiting->group};
         if (!admit_somewhere(*waiting++)) return false;
@@ -339,8 +340,13 @@ class Draft {
       if (cells_of(i) > Tokens(0)) bytes += bytes_of(cells_of(i) - shared);
     }
     if (bytes == Bytes(0)) return ParkMode::swap;
-    if (!view_.can_swap || (ram_left_ && bytes > *ram_left_)) return ParkMode::recompute;
-    if (ram_left_) *ram_left_ -= bytes;
+    if (!view_.can_swap) return ParkMode::recompute;
+    if (ram_left_ && bytes > *ram_left_) {
+      if (bytes > slower_left_) return ParkMode::recompute;
+      slower_left_ -= bytes;
+    } else if (ram_left_) {
+      *ram_left_ -= bytes;
+    }
     return ParkMode::swap;
   }
 
@@ -348,7 +354,7 @@ class Draft {
     return view_.bytes_per_sequence + view_.bytes_per_token * cells.value;
   }
   bool would_swap(Tokens cells) const {
-    return view_.can_swap && (!ram_left_ || bytes_of(cells) <= *ram_left_);
+    return view_.can_swap && (!ram_left_ || bytes_of(cells) <= std::max(*ram_left_, slower_left_));
   }
 
   // Who holds the most and can run.
@@ -437,12 +443,16 @@ class Draft {
   }
 
   // With the others of its group or, when nobody else is in the pool and that does not fit,
-  // without.
+  // without. Bytes that are not in RAM come first: the others wait for that.
   bool resume_somehow(std::size_t p) {
     const ParkedView& parked = view_.parked[p];
     stuck_ = {parked.priority, Tokens(0), view_.now - parked.parked_at, parked.group};
     const Unit together = parked_with(p);
     if (resume_all(together)) return true;
+    if (plan_.fetch.empty() && *stuck_.parked_for * 2 >= view_.preempt.rotate_after) {
+      fetch(together);  // It will get somebody's place soon.
+    }
+    if (!plan_.fetch.empty()) return false;
     if (together.size() == 1 || !is_alone_in_pool(parked.group)) return false;
     return std::all_of(together.begin(), together.end(),
                        [this](std::size_t q) { return resume_all({q}); });
@@ -464,6 +474,7 @@ class Draft {
       const auto any = seats_.best_free_seat(std::nullopt);
       if (need > available(*any, std::nullopt, Tokens(0))) return false;
     }
+    if (fetch(unit)) return false;
     for (const std::size_t p : unit) {
       const ParkedView& parked = view_.parked[p];
       const Seat seat = parked.seat ? *parked.seat : *seats_.best_free_seat(std::nullopt);
@@ -477,6 +488,14 @@ class Draft {
     taken_ += cells;
     coming_ += ahead + replayed;
     return true;
+  }
+
+  // Whether any of them is out of RAM.
+  bool fetch(const Unit& unit) {
+    for (const std::size_t p : unit) {
+      if (view_.parked[p].away) plan_.fetch.push_back(p);
+    }
+    return !plan_.fetch.empty();
   }
 
   bool admit_somewhere(const WaitingView& waiting) {
@@ -521,6 +540,7 @@ class Draft {
   Tokens taken_{0};           // By what is swapped in.
   Tokens coming_{0};          // What those who come in may take within a quantum.
   std::optional<Bytes> ram_left_;
+  Bytes slower_left_;
   std::vector<bool> left_;  // By index into View::running.
   std::vector<bool> back_;  // By index into View::parked.
   Stuck stuck_;

@@ -106,8 +106,9 @@ struct ParkedView {
   std::int32_t priority = 0;
   bool held = false;  // By an operator: not to be resumed.
   GroupId group{};
-  Tokens shared{0};  // In a group: of `cells`, those that come back as the first parked one's.
-  Tokens need{0};    // Without overcommit: cells in the worst case.
+  Tokens shared{0};   // In a group: of `cells`, those that come back as the first parked one's.
+  Tokens need{0};     // Without overcommit: cells in the worst case.
+  bool away = false;  // Its bytes are out of RAM: to be fetched before it is resumed.
 };
 
 // Measured on this machine; 0: not known yet.
@@ -144,6 +145,7 @@ struct View {
   Bytes bytes_per_token{0};              // Of a swapped sequence.
   std::optional<Bytes> ram_left;         // For more swapped bytes, mirrors dropped; none: no limit.
   std::optional<Bytes> mirror_ram_left;  // For more mirrors; none: no limit.
+  Bytes slower_left{0};  // For swapped bytes on the way to what is slower than RAM; 0: nothing is.
   Tokens block = block_tokens;
   std::int32_t blocks_max = 0;  // Blocks that may be mirrored in this tick.
   std::int32_t copies_max = 0;  // Blocks of idle seats that may be copied in this tick.

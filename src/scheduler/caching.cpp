@@ -2,9 +2,18 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace fermata::scheduler {
+namespace {
+
+// Fewer tokens are computed sooner than they are waited for.
+constexpr Tokens worth_awaiting{64};
+// Of a tick; each that waits is compared with them.
+constexpr std::size_t starters_max = 64;
+
+}  // namespace
 
 bool Scheduler::anything_to_copy() const {
   if (!options_.copies_idle && !archive_.is_on()) return false;
@@ -30,8 +39,10 @@ void Scheduler::take_arrivals() {
   from_store_.others.clear();
   archive_.reap(from_store_.arrivals, from_store_.others);
   for (store::Completion& completion : from_store_.others) {
-    if (!slot_desk_.take(completion)) page_desk_.take(std::move(completion));
+    if (spilling_.take(completion) || slot_desk_.take(completion)) continue;
+    page_desk_.take(std::move(completion));
   }
+  spilling_.take(parked_);
   for (const kv::Arrival& arrival : from_store_.arrivals) {
     const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& sequence) {
       return sequence->request().id == arrival.id;
@@ -45,15 +56,54 @@ void Scheduler::take_arrivals() {
 bool Scheduler::is_loading(Sequence& sequence) {
   const Request& request = sequence.request();
   if (sequence.search() == Sequence::Search::open && archive_.is_on()) {
-    Tokens at_hand = pool_.offer(request.prompt, request.owner).reuse;
-    for (std::int32_t s = 0; s < pool_.seats(); ++s) {
-      const kv::PrefixMatch found = match(request, Seat(s));
-      at_hand = std::max({at_hand, found.own, found.shareable});
-    }
-    const bool asked = request.cache_prompt && archive_.fetch(request, at_hand);
+    const bool asked = request.cache_prompt && archive_.fetch(request, at_hand(request, nullptr));
     sequence.searched(asked ? Sequence::Search::loading : Sequence::Search::done);
   }
   return sequence.search() == Sequence::Search::loading;
+}
+
+// Who computes a prompt that others may begin like.
+void Scheduler::begin_starters() {
+  starters_.clear();
+  if (!engine_.capabilities().share_prefix) return;
+  for (const auto& sequence : running_) {
+    if (sequence->prompt_left() > Tokens(0) && !sequence->is_held() &&
+        sequence->channel().has_room()) {
+      starters_.push_back(sequence.get());
+    }
+  }
+}
+
+// What it could start from now, but for the cells of one sequence.
+Tokens Scheduler::at_hand(const Request& request, const Sequence* except) const {
+  Tokens most = request.cache_prompt ? pool_.offer(request.prompt, request.owner).reuse : Tokens(0);
+  for (std::int32_t s = 0; s < pool_.seats(); ++s) {
+    if (except != nullptr && except->is_seated() && except->seat() == Seat(s)) continue;
+    const kv::PrefixMatch found = match(request, Seat(s));
+    most = std::max({most, found.own, found.shareable});
+  }
+  return most;
+}
+
+// Whether somebody computes a long beginning of its prompt just now, or is about to: it starts from
+// those cells as soon as they are there, and nobody computes them twice. Else it is a starter.
+bool Scheduler::awaits_beginning(const Sequence& sequence) {
+  const Request& request = sequence.request();
+  if (!engine_.capabilities().share_prefix || !request.cache_prompt || request.prompt.size() < 2) {
+    return false;
+  }
+  const std::span<const TokenId> prompt(request.prompt);
+  for (const Sequence* starter : starters_) {
+    const Request& other = starter->request();
+    const bool may_share = other.owner == request.owner && other.cache_prompt;
+    const GroupId group = sequence.group();
+    if (!may_share || (group != GroupId() && other.group == group)) continue;
+    const Tokens common = kv::common_prefix(other.prompt, prompt.first(prompt.size() - 1));
+    const bool comes = common >= worth_awaiting && starter->computed() < common;
+    if (comes && common - at_hand(request, starter) >= worth_awaiting) return true;
+  }
+  if (starters_.size() < starters_max) starters_.push_back(&sequence);
+  return false;
 }
 
 // What turns left behind, once their blocks are copied. Whether anything was handed to the store.

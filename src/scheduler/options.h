@@ -6,12 +6,15 @@
 #include "engine/embedder.h"
 #include "kv/archive.h"
 #include "kv/slot_files.h"
+#include "kv/spill.h"
 #include "policy/policy.h"
 #include "reconfigure/workshop.h"
 #include "scheduler/sleeping.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 
 namespace fermata::scheduler {
@@ -29,6 +32,11 @@ struct SchedulerOptions {
   bool overcommit = true;  // false: only what fits in the worst case is admitted.
   policy::PreemptOptions preempt;
   std::optional<Bytes> preempt_ram = Bytes(std::int64_t{8} << 30);  // None: no limit.
+  // For bytes of parked sequences on their way to what is slower, and back; 0: what does not fit in
+  // preempt_ram is computed again.
+  Bytes page_ram{std::int64_t{512} << 20};
+  // What is slower than RAM. None: the archive's store, if there is one.
+  std::function<std::unique_ptr<kv::Spill>()> make_spill;
   // For conversations that nobody computes. None: no limit; 0: they are lost with their cells.
   std::optional<Bytes> cache_ram = Bytes(0);
   Tokens cache_min{32};     // Shorter ones are not kept.

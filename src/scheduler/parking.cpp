@@ -15,11 +15,12 @@ void Scheduler::view_parked() {
     const Request& request = sequence->request();
     views_.parked.push_back(
         {request.id, sequence->computed(), sequence->rows_left(),
-         sequence->image().pieces.empty() ? policy::ParkMode::recompute : policy::ParkMode::swap,
+         sequence->image().has_bytes() ? policy::ParkMode::swap : policy::ParkMode::recompute,
          seat_wanted(request, pool_.seats()), sequence->remaining(), sequence->parked_at(),
          !sequence->channel().has_room(), request.priority, sequence->is_held(), sequence->group(),
          shared_with_first(*sequence),
-         options_.overcommit ? Tokens(0) : worst_case(request, engine_)});
+         options_.overcommit ? Tokens(0) : worst_case(request, engine_),
+         sequence->image().is_away()});
   }
 }
 
@@ -61,6 +62,10 @@ void Scheduler::park(const policy::Park& park, kv::Image image, Micros took) {
   policy::ParkMode mode = park.mode;
   const Bytes expected = bytes_per_token_ * sequence.computed().value;
   image_overhead_ = std::max(image_overhead_, image.size() - expected);
+  if (mode == policy::ParkMode::swap &&
+      !spilling_.put(sequence.request(), image, price_of(sequence.computed()))) {
+    image.pieces.clear();
+  }
   if (image.pieces.empty() && !image.tokens.empty()) mode = policy::ParkMode::recompute;
   pool_.release(seat, false, clock_.now());
   const auto reason = static_cast<std::size_t>(park.reason);
@@ -86,6 +91,7 @@ void Scheduler::resume(const policy::Plan& plan) {
     const Bytes bytes = sequence.image().size();
     pool_.give_to(resume.seat, sequence.request().owner, sequence.request().conversation);
     const Tokens restored = pool_.restore(resume.seat, sequence.take_image());
+    spilling_.forget(sequence.request().id);
     if (restored > Tokens(0)) {
       stats_.swap_in.observe(clock_.now() - began);
       pace_.observe_move(bytes, clock_.now() - began);
@@ -112,6 +118,11 @@ void Scheduler::publish_parked(Status& status) {
   stats_.parked.set(static_cast<std::int64_t>(parked_.size()));
   stats_.parked_bytes.set(pool_.vault().parked().value);
   stats_.mirrored_bytes.set(pool_.vault().mirrored().value);
+  Bytes away{0};
+  for (const auto& sequence : parked_) {
+    if (sequence->image().is_away()) away += sequence->image().size();
+  }
+  stats_.spilled_bytes.set(away.value);
   std::int64_t held = 0;
   status.parked.clear();
   for (const auto* list : {&parked_, &waiting_}) {

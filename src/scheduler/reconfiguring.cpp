@@ -371,7 +371,9 @@ void Scheduler::renumber(const std::vector<kv::Adopted>& adopted) {
 // States of the old geometry are none of the new one: what is parked is computed again.
 void Scheduler::fit_to(const engine::Engine& next) {
   for (const auto& sequence : parked_) {
-    if (!sequence->image().pieces.empty()) sequence->forget_bytes();
+    if (!sequence->image().has_bytes()) continue;
+    sequence->forget_bytes();
+    spilling_.forget(sequence->request().id);
   }
   pool_.forget_bytes();
   bytes_per_token_ =
@@ -379,6 +381,7 @@ void Scheduler::fit_to(const engine::Engine& next) {
   if (archive_.is_on()) {
     const store::Fingerprint fingerprint = options_.workshop->fingerprint(next.geometry());
     archive_.change_fingerprint(fingerprint, !next.capabilities().move_ranges);
+    spilling_.change_fingerprint(fingerprint, archive_.kind());
     page_desk_.change_fingerprint(fingerprint, archive_.kind());
     slot_desk_.change_fingerprint(fingerprint);
   }

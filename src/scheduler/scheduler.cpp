@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "kv/disk_spill.h"
 
 #include <algorithm>
 #include <limits>
@@ -15,6 +16,20 @@ constexpr Micros look_again_after{100'000};
 // Where the budget is nearly used, an idle conversation is safer in the pool.
 Bytes cache_share_for_idle(const std::optional<Bytes>& budget) {
   return budget ? *budget * 3 / 4 : Bytes(std::numeric_limits<std::int64_t>::max());
+}
+
+// Whether bytes of parked sequences may go on to what is slower than RAM. Without overcommit nobody
+// is parked, but for a change that failed.
+bool spills(const SchedulerOptions& options) {
+  const bool is_wanted = options.overcommit && options.page_ram > Bytes(0) &&
+                         options.preempt_ram != std::optional(Bytes(0));
+  return is_wanted && (options.make_spill || options.archive.store != nullptr);
+}
+
+std::unique_ptr<kv::Spill> make_spill(const SchedulerOptions& options, store::Kind kind) {
+  if (!spills(options)) return nullptr;
+  if (options.make_spill) return options.make_spill();
+  return std::make_unique<kv::DiskSpill>(options.archive, kind);
 }
 
 }  // namespace
@@ -32,11 +47,14 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       questions_(options.questions_max),
       sleep_(options.sleep, clock.now()),
       embeddings_(options.embedder, options.waiting_max, waiting_count_),
-      pool_(engine_, {.budgets = {.preempt = options.preempt_ram, .cache = options.cache_ram},
+      pool_(engine_, {.budgets = {.preempt = options.preempt_ram,
+                                  .cache = options.cache_ram,
+                                  .passing = spills(options) ? options.page_ram : Bytes(0)},
                       .block = options.block,
                       .chunk = chunk_,
                       .cache_min = options.cache_min}),
       archive_(options.archive, pool_, !engine.capabilities().move_ranges),
+      spilling_(pool_, stats_, make_spill(options, archive_.kind())),
       page_desk_(options.archive, pool_, archive_.kind()),
       slot_desk_({.files = options.slot_files,
                   .archive = options.archive,
@@ -233,6 +251,7 @@ void Scheduler::view_waiting() {
   const std::size_t n_seats = views_.seats.size();
   views_.prefixes.reserve(n_seats * n_seats);
   GroupId last;
+  begin_starters();
   for (const auto& sequence : waiting_) {
     const bool is_first = std::exchange(last, sequence->group()) != sequence->group();
     const Request& request = sequence->request();
@@ -248,7 +267,10 @@ void Scheduler::view_waiting() {
                              awaits_prompt(*sequence, is_first)};
     const std::optional<Seat> seat = seat_wanted(request, pool_.seats());
     const bool seat_taken = seat && pool_.use(*seat) == kv::SeatUse::busy;
-    if (open > 0 && !seat_taken && !view.held && !view.awaits_prompt) {
+    const bool may_start = open > 0 && !seat_taken && !view.held && !view.awaits_prompt;
+    if (may_start && awaits_beginning(*sequence)) {
+      view.awaits_prompt = true;
+    } else if (may_start) {
       --open;
       view.awaits_prompt = is_loading(*sequence);
       const std::size_t first = views_.prefixes.size();
@@ -342,6 +364,7 @@ policy::View Scheduler::build_view() {
   }
   view.clears_idle = options_.copies_idle && engine_.capabilities().ranges_are_cheap &&
                      pool_.vault().cached() <= cache_share_for_idle(options_.cache_ram);
+  view.slower_left = pool_.vault().passing_left();
   if (options_.preempt_ram) {
     view.ram_left = *options_.preempt_ram - pool_.vault().parked();
     view.mirror_ram_left = *view.ram_left - pool_.vault().mirrored();
@@ -356,6 +379,7 @@ void Scheduler::apply(const policy::Plan& plan) {
     finish(*running_[running], FinishReason::failed, FailureKind::pool_full);
     running_[running].reset();
   }
+  spilling_.fetch(plan, parked_);
   resume(plan);
   for (const policy::Admission& admission : plan.admit) admit(admission);
   mirror(plan);
@@ -418,6 +442,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, FailureKind fail
       --status.n_processing;
     });
   }
+  spilling_.forget(sequence.request().id);
   stats_.requests_finished.add();
   if (reason == FinishReason::cancelled) stats_.requests_cancelled.add();
   if (reason == FinishReason::failed) stats_.requests_failed.add();

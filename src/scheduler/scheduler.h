@@ -19,6 +19,7 @@
 #include "scheduler/options.h"
 #include "scheduler/sequence.h"
 #include "scheduler/sleeping.h"
+#include "scheduler/spilling.h"
 #include "scheduler/status.h"
 #include "scheduler/views.h"
 
@@ -135,6 +136,9 @@ class Scheduler {
   bool take_questions();
   void refuse_questions();
   bool is_loading(Sequence& sequence);
+  void begin_starters();
+  bool awaits_beginning(const Sequence& sequence);
+  Tokens at_hand(const Request& request, const Sequence* except) const;
   bool save_idle(kv::SaveAt at);
   bool save(Seat seat, kv::SaveAt at);
   void evict(Seat seat);
@@ -173,6 +177,7 @@ class Scheduler {
 
   kv::Pool pool_;
   kv::Archive archive_;
+  Spilling spilling_;
   kv::PageDesk page_desk_;
   kv::SlotDesk slot_desk_;
   policy::Pace pace_;
@@ -192,6 +197,7 @@ class Scheduler {
   std::vector<Question> asked_;
   FromStore from_store_;
   Views views_;
+  std::vector<const Sequence*> starters_;
   policy::Plan plan_;
   std::vector<kv::Image> images_;  // Of those who are parked together.
   Rows rows_;

@@ -87,9 +87,16 @@ void Sequence::park(policy::ParkMode mode, kv::Image image, Micros now) {
 void Sequence::forget_bytes() {
   FERMATA_CHECK(is_parked(), "it still has its cells");
   image_.pieces.clear();
+  image_.away = Bytes(0);
   if (std::exchange(park_mode_, policy::ParkMode::recompute) == policy::ParkMode::recompute) return;
   --parking_.swaps;
   ++parking_.recomputes;
+}
+
+void Sequence::bytes_are_out() {
+  FERMATA_CHECK(is_parked(), "it still has its cells");
+  image_.away = image_.size();
+  ++parking_.spilled;
 }
 
 void Sequence::resume(Seat seat, Tokens restored, kv::Reservation reservation, Micros now) {

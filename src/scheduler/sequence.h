@@ -117,8 +117,11 @@ class Sequence {
     seat_ = last_seat_ = seat;
     reservation_.move_to(seat);
   }
-  // Bytes mean nothing any more: it will be computed again. REQUIRES: is_parked().
+  // Bytes mean nothing any more: it will be computed again. REQUIRES: is_parked(), these four.
   void forget_bytes();
+  void bytes_are_out();                         // Kept where it is slower as well.
+  void drop_bytes() { image_.pieces.clear(); }  // From RAM. REQUIRES: they are out.
+  void bytes_are_back(std::vector<kv::Piece> pieces) { image_.pieces = std::move(pieces); }
 
   void park(policy::ParkMode mode, kv::Image image, Micros now);
   // REQUIRES: is_parked(); once.

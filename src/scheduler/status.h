@@ -41,7 +41,9 @@ struct SchedulerStats {
   Counter embedded_tokens;
   Counter parks_swap, parks_recompute, resumes, recomputed_tokens;
   Counter blocks_mirrored;
-  Counter changes, changes_failed;  // Of the geometry; refused or rolled back.
+  Counter spilled, unspilled, spills_lost;  // Parked ones: out of RAM, back in it, not to be had.
+  Gauge passing_bytes, spilled_bytes;       // On the way there and back; there.
+  Counter changes, changes_failed;          // Of the geometry; refused or rolled back.
   TimeHistogram change_pause;
   Counter sleeps, wakes;
   TimeHistogram wake_time;  // From the first who needs the context to its being there.

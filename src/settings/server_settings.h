@@ -39,7 +39,8 @@ struct EmbeddingSettings {
 
 // Conversations on disk.
 struct PageSettings {
-  std::string folder;            // Empty: none.
+  std::string folder;  // Empty: none.
+  std::int64_t ram_bytes = std::int64_t{512} << 20;
   std::int64_t disk_bytes = -1;  // -1: as far as the disk reaches.
   std::int64_t count = 100'000;
   std::int64_t ttl_s = -1;  // -1: for ever.

@@ -97,7 +97,6 @@ constexpr Row rows[] = {
     value(Group::server, {"-sps", "--slot-prompt-similarity"}, "SIMILARITY", ""),
     variable(Group::server, "AIP_MODE"),
 
-    value(Group::preemption, {"--page-ram-bytes"}, "N", "FERMATA_PAGE_RAM_BYTES"),
     value(Group::preemption, {"--exactness"}, "CLASS", "FERMATA_EXACTNESS"),
 
     value(Group::sources, {"-mu", "--model-url"}, "MODEL_URL", "LLAMA_ARG_MODEL_URL"),

@@ -78,6 +78,15 @@ void draw_changes(Random& random, Odds& odds) {
   odds.build_fault_percent = faults;
 }
 
+// Something slower than RAM, that holds about one sequence or several on their way.
+void draw_spill(Random& random, RigSpec& spec) {
+  if (!random.chance(50)) return;
+  spec.spill = SpillSpec{.ticks_max = random.between(0, 12),
+                         .fault_percent = draw_rare(random, 40, 50),
+                         .seed = random()};
+  spec.scheduler.page_ram = Bytes(random.between(1, 9000));
+}
+
 }  // namespace
 
 std::span<const Memory> memories() { return all_memories; }
@@ -123,6 +132,7 @@ Odds draw_odds(Random& random, const std::optional<Memory>& memory) {
   const bool can_shift = odds.spec.scheduler.overcommit && !odds.memory.deterministic;
   odds.spec.scheduler.context_shift = random.chance(30) && can_shift;
   draw_changes(random, odds);
+  draw_spill(random, odds.spec);
   return odds;
 }
 
@@ -146,6 +156,11 @@ std::string describe(const Odds& odds) {
       options.cache_ram ? std::to_string(options.cache_ram->value) : "unlimited",
       options.cache_min.value, options.copies_idle ? ", copied while idle" : "",
       options.context_shift ? "; full windows are shifted" : "");
+  if (spec.spill) {
+    out += fmt::format(
+        "  slower    {} bytes on the way, up to {} ticks, {} % of moves refused or lost\n",
+        options.page_ram.value, spec.spill->ticks_max, spec.spill->fault_percent);
+  }
   out += fmt::format(
       "  cost      {} us a step, {} us a row, {} ns a cell attended, {} ns a cell moved\n",
       cost.base.value, cost.per_row.value, cost.per_cell_ns, cost.per_moved_cell_ns);
@@ -182,10 +197,10 @@ WaitBound wait_bound(const RigSpec& spec, const engine::EngineLimits& limits) {
   const std::int64_t step_us = cost.base.value + seats * (cost.per_row.value + attended_us);
   const std::int64_t row_us =
       std::max(cost.per_prompt_row.value_or(cost.per_row), cost.per_row).value + attended_us;
-  // Beside decoding streams a prompt gets as many rows as take three fifths of their time, at
+  // Beside decoding streams a prompt gets as many rows as take half of their time, at
   // least one, as far as the batch allows.
   const std::int64_t rows_a_step =
-      std::clamp<std::int64_t>(3 * step_us / (5 * row_us), 1, limits.batch.value - seats + 1);
+      std::clamp<std::int64_t>(step_us / (2 * row_us), 1, limits.batch.value - seats + 1);
   // With fixed shapes replies are computed again one row a step, and a turn is as long as that.
   const bool fixed = spec.scheduler.deterministic;
   const std::int64_t prompts_us = cells * (row_us + step_us / (fixed ? 1 : rows_a_step));
@@ -194,7 +209,12 @@ WaitBound wait_bound(const RigSpec& spec, const engine::EngineLimits& limits) {
   const std::int64_t copies_us = 2 * cells * cost.per_moved_cell_ns / 1000;
   WaitBound out;
   out.rotate_after = spec.scheduler.preempt.rotate_after;
-  out.place = Micros((prompts_us + quantum_us + copies_us + 2 * seats * step_us) * 2);
+  // It comes back from where it is slower while others make steps, or nobody does; some tries are
+  // refused.
+  const std::int64_t tries = spec.spill && spec.spill->fault_percent > 0 ? 8 : 0;
+  const std::int64_t slow_us =
+      spec.spill ? (spec.spill->ticks_max + 1 + tries) * std::max(step_us, idle_tick.value) : 0;
+  out.place = Micros((prompts_us + quantum_us + copies_us + slow_us + 2 * seats * step_us) * 2);
   return out;
 }
 

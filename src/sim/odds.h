@@ -44,6 +44,9 @@ Odds draw_odds(Random& random, const std::optional<Memory>& memory);
 // Several lines, for people.
 std::string describe(const Odds& odds);
 
+// What a tick without work takes.
+constexpr Micros idle_tick{1000};
+
 // How long a parked request that reads may wait. See docs/design/simulator.md.
 struct WaitBound {
   Micros rotate_after;

@@ -40,6 +40,13 @@ Rig::Rig(const RigSpec& spec) : vocabulary_(engine::fake::make_vocabulary()) {
   FERMATA_CHECK(engine.ok(), "no engine to begin with");
   scheduler::SchedulerOptions options = spec.scheduler;
   options.workshop = workshop_.get();
+  if (spec.spill) {
+    options.make_spill = [this, of = *spec.spill] {
+      auto spill = std::make_unique<TickSpill>(of);
+      spill_ = spill.get();
+      return spill;
+    };
+  }
   scheduler_ = std::make_unique<scheduler::Scheduler>(**engine, *vocabulary_, clock_, options);
 }
 

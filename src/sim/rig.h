@@ -5,9 +5,11 @@
 #include "base/clock.h"
 #include "engine/fake/fake_vocabulary.h"
 #include "scheduler/scheduler.h"
+#include "sim/tick_spill.h"
 #include "sim/tick_workshop.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +22,7 @@ struct RigSpec {
   engine::EngineOptions engine{.n_batch = Tokens(64), .n_ubatch = Tokens(16)};
   scheduler::SchedulerOptions scheduler;
   std::uint64_t workshop_seed = 1;  // Of how long it builds and what fails.
+  std::optional<SpillSpec> spill;   // None: nothing is slower than RAM.
 };
 
 struct Ask {
@@ -81,6 +84,11 @@ class Rig {
   scheduler::Status status() const { return scheduler_->status().read(); }
   engine::fake::FakeEngine& engine() { return workshop_->engine(); }
   TickWorkshop& workshop() { return *workshop_; }
+  // From now on nothing fails, whoever is asked.
+  void calm() {
+    workshop_->calm();
+    if (spill_ != nullptr) spill_->calm();
+  }
   // As the scheduler tells them, also while no engine is there.
   engine::EngineLimits limits() const { return scheduler_->status().limits(); }
   FakeClock& clock() { return clock_; }
@@ -89,6 +97,7 @@ class Rig {
   FakeClock clock_;
   std::unique_ptr<engine::Vocabulary> vocabulary_;
   std::unique_ptr<TickWorkshop> workshop_;
+  TickSpill* spill_ = nullptr;  // The scheduler's.
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<Client> prepare(const Ask& ask, std::size_t choice, GroupId group,
                                   std::vector<scheduler::Submission>& submissions);

@@ -23,6 +23,7 @@ struct ScheduleOptions {
 struct Figures {
   std::int64_t requests = 0, cancelled = 0, failed = 0, ticks = 0;
   std::int64_t parks = 0, resumes = 0, recomputed = 0, no_room = 0, broken = 0;
+  std::int64_t spilled = 0, unspilled = 0, spills_lost = 0;  // To what is slower than RAM.
   std::int64_t changes = 0, sleeps = 0;  // Of the geometry; of the whole server.
   std::int64_t fetched = 0;    // Requests that went on from a conversation out of the pool.
   double wait_of_bound = 0.0;  // The longest wait of a parked request, over its bound.

@@ -15,7 +15,7 @@ thread_local std::uint64_t current_seed = 0;
 std::uint64_t seed_of_this_thread() { return current_seed; }
 
 SeedsOutcome play_seeds(const SeedRange& range, const ScheduleOptions& options,
-                        const std::function<void(std::int64_t done, std::int64_t failed)>& tell) {
+                        const std::function<void(std::int64_t done, const FailedSeeds&)>& tell) {
   SeedsOutcome out;
   std::mutex mutex;  // Of `out` and `done`.
   std::int64_t done = 0;
@@ -29,7 +29,7 @@ SeedsOutcome play_seeds(const SeedRange& range, const ScheduleOptions& options,
       const std::lock_guard lock(mutex);
       out.figures.add(outcome.figures);
       if (!outcome.faults.empty()) out.failed.emplace_back(seed, std::move(outcome.faults));
-      tell(++done, static_cast<std::int64_t>(out.failed.size()));
+      tell(++done, out.failed);
     }
   };
   {

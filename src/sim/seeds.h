@@ -15,15 +15,17 @@ struct SeedRange {
   int threads = 1;
 };
 
+using FailedSeeds = std::vector<std::pair<std::uint64_t, std::vector<std::string>>>;
+
 struct SeedsOutcome {
-  std::vector<std::pair<std::uint64_t, std::vector<std::string>>> failed;  // By seed, ascending.
-  Figures figures;                                                         // Of all together.
+  FailedSeeds failed;  // By seed, ascending.
+  Figures figures;     // Of all together.
 };
 
 // `tell` is called after every seed, on any of the threads but never on two at once, with how many
-// are done and how many of them failed.
+// are done and which of them failed, in the order of their ends.
 SeedsOutcome play_seeds(const SeedRange& range, const ScheduleOptions& options,
-                        const std::function<void(std::int64_t done, std::int64_t failed)>& tell);
+                        const std::function<void(std::int64_t done, const FailedSeeds&)>& tell);
 
 // The seed that the calling thread plays now; 0: none. Safe in a signal handler, for the last words
 // of a process that a failed check ends.

@@ -203,6 +203,9 @@ std::optional<Page> Store::find(const Owner& owner, std::string_view name) const
 
 std::optional<Page> Store::find(const PageId& id) const { return parts_->keeper->find(id); }
 
+bool Store::hold(const PageId& id) { return parts_->keeper->hold(id); }
+void Store::let_go(const PageId& id) { parts_->keeper->let_go(id); }
+
 Submit Store::save(Ticket ticket, Draft draft, std::vector<BlockBytes> blocks) {
   Job job = job_of(ticket, Operation::save);
   job.draft = std::move(draft);

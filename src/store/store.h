@@ -87,6 +87,10 @@ class Store {
   std::optional<Page> find(const Owner& owner, std::string_view name) const;
   std::optional<Page> find(const PageId& id) const;
 
+  // Keeps a page from being evicted, once for each call. False: there is no such page.
+  [[nodiscard]] bool hold(const PageId& id);
+  void let_go(const PageId& id);
+
   // One element of `blocks` for each of block_count(draft.kind, its tokens). Each is read by the
   // writer until the ticket is reaped. Blocks that are stored already are not written again.
   // REQUIRES: the draft is within its limits; draft.name is empty or valid_name().

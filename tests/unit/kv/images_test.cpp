@@ -185,5 +185,40 @@ TEST_F(TightImages, MirrorsOfOthersMakeRoomForAPark) {
   EXPECT_EQ(pool_.vault().parked(), image.size());
 }
 
+TEST(SpilledImages, WhatRamHasNoRoomForPassesInWholeBlocks) {
+  engine::fake::FakeEngine engine({}, {.n_ctx = Tokens(128), .n_parallel = 3},
+                                  {.n_batch = Tokens(64), .n_ubatch = Tokens(64)});
+  Pool pool(engine,
+            {.budgets = {.preempt = Bytes(24 * 10), .passing = Bytes(24 * 64)}, .block = block});
+  ASSERT_EQ(pool.take(Seat(0), Tokens(0)), Tokens(0));
+  compute(engine, pool, Seat(0), tokens_of("twenty tokens of text"));
+  const auto stamps = engine.shape_stamps(Seat(0));
+  Image image = pool.image(Seat(0), true);
+  ASSERT_EQ(image.pieces.size(), 3U);
+  for (const Piece& piece : image.pieces) EXPECT_EQ(piece.hold(), Hold::passing);
+  EXPECT_EQ(image.pieces[2].tokens(), Tokens(5));
+  EXPECT_EQ(pool.vault().parked(), Bytes(0)) << "all of it, or nothing";
+  EXPECT_EQ(pool.vault().passing(), image.size());
+  pool.release(Seat(0), false, Micros(1));
+
+  std::vector<ByteBuffer> away;
+  for (const Piece& piece : image.pieces) {
+    away.emplace_back(piece.bytes().begin(), piece.bytes().end());
+  }
+  image.away = image.size();
+  image.pieces.clear();
+  EXPECT_TRUE(image.is_away() && image.has_bytes());
+  EXPECT_EQ(image.size(), image.away);
+  EXPECT_EQ(pool.vault().passing() + pool.vault().parked(), Bytes(0));
+
+  image.pieces = pool.pieces_of(away, Tokens(21));
+  ASSERT_EQ(image.pieces.size(), 3U);
+  EXPECT_FALSE(image.is_away());
+  ASSERT_EQ(pool.take(Seat(1), Tokens(0)), Tokens(0));
+  EXPECT_EQ(pool.restore(Seat(1), std::move(image)), Tokens(21));
+  EXPECT_EQ(engine.shape_stamps(Seat(1)), stamps);
+  EXPECT_EQ(pool.vault().passing(), Bytes(0));
+}
+
 }  // namespace
 }  // namespace fermata::kv

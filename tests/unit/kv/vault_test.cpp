@@ -76,6 +76,9 @@ TEST(Vault, ABufferIsUsedAgainForACopyOfAboutItsSize) {
   ByteBuffer again = vault.buffer(Bytes(5010));
   EXPECT_EQ(again.data(), memory);
   EXPECT_NE(vault.buffer(Bytes(5010)).data(), memory);
+  EXPECT_FALSE(vault.spare(Bytes(5010)));
+  vault.give_back(std::move(again));
+  EXPECT_TRUE(vault.spare(Bytes(5010)));
 }
 
 TEST(Vault, SparesDoNotEatTheBudget) {

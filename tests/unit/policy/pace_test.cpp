@@ -45,7 +45,7 @@ TEST(Pace, BesideOnePromptStepsComeToTakeLessThanTwoDecodeSteps) {
     Pace pace;
     const Machine machine;
     const std::int64_t took = last_step(pace, machine, decode_rows, 60).value;
-    const double aim = 1.6 * static_cast<double>(machine.step(decode_rows, Tokens(0)).value);
+    const double aim = 1.5 * static_cast<double>(machine.step(decode_rows, Tokens(0)).value);
     EXPECT_NEAR(static_cast<double>(took), aim, 0.05 * aim);
   }
 }
@@ -127,7 +127,7 @@ TEST(PrefillAllowance, SharesTheTimeBetweenThoseWhoReadAndThoseWhoSpeak) {
   const auto rows = [&](std::int32_t decoding, std::int32_t prompts) {
     return prefill_allowance(rates, Micros(0), {decoding, prompts}, Tokens(512)).value;
   };
-  EXPECT_EQ(rows(7, 1), 6) << "three fifths of the step";
+  EXPECT_EQ(rows(7, 1), 5) << "half of the step";
   EXPECT_EQ(rows(2, 2), 10);
   EXPECT_EQ(rows(2, 6), 30);
   EXPECT_EQ(rows(1, 7), 40) << "up to four times";

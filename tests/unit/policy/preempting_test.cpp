@@ -115,6 +115,43 @@ TEST(Preempting, TheBudgetDecidesTheMode) {
   for (const Park& park : scene.plan().park) EXPECT_EQ(park.mode, ParkMode::recompute);
 }
 
+TEST(Preempting, WhatRamHasNoRoomForGoesOnToWhatIsSlower) {
+  Scene scene(100);
+  scene.view().ram_left = Bytes(250);
+  scene.view().slower_left = Bytes(110);
+  scene.view().preempt.every = Tokens(1);
+  scene.decoding(0, 20).since_start = Tokens(1);
+  scene.decoding(1, 10).since_start = Tokens(1);
+  scene.decoding(2, 9).since_start = Tokens(1);
+  ASSERT_EQ(scene.plan().park.size(), 3U);
+  EXPECT_EQ(scene.plan().park[0].mode, ParkMode::swap);       // 200 bytes.
+  EXPECT_EQ(scene.plan().park[1].mode, ParkMode::swap);       // 100, where it is slower.
+  EXPECT_EQ(scene.plan().park[2].mode, ParkMode::recompute);  // 90 are too many for either.
+}
+
+TEST(Preempting, WhoIsAwayIsFetchedBeforeItComesBack) {
+  Scene scene(100);
+  scene.parked(30).away = true;
+  scene.parked(20);
+  scene.waiting(7, 5);
+  EXPECT_EQ(scene.plan().fetch, Indices{0});
+  EXPECT_TRUE(scene.plan().resume.empty()) << "nobody passes it";
+  EXPECT_TRUE(scene.plan().admit.empty());
+  EXPECT_TRUE(scene.plan().park.empty()) << "there is a place for it";
+}
+
+TEST(Preempting, WhoWillSoonGetAPlaceIsFetchedAhead) {
+  Scene scene(100);
+  scene.decoding(0, 60).since_start = Tokens(50);
+  ParkedView& parked = scene.parked(90);
+  parked.away = true;
+  parked.parked_at = scene.view().now - scene.view().preempt.rotate_after / 2 + Micros(1);
+  EXPECT_TRUE(scene.plan().fetch.empty());
+  scene.wait_longer(Micros(1));
+  EXPECT_EQ(scene.plan().fetch, Indices{0});
+  EXPECT_TRUE(scene.plan().park.empty());
+}
+
 TEST(Preempting, WithoutParkingTheVictimFails) {
   Scene scene(100);
   scene.view().preempt.enabled = false;

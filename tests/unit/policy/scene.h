@@ -77,6 +77,8 @@ class Scene {
   void hold_parked(std::size_t i) { parked_[i].held = true; }
   void hold_running(std::size_t i) { running_[i].held = true; }
 
+  void wait_longer(Micros by) { view_.now += by; }
+
   View& view() { return view_; }
   const Plan& plan() {
     view_.cells = Tokens(cells_);

@@ -54,7 +54,7 @@ TEST_F(Schedules, ASeedIsTheSameEveryTime) {
 TEST_F(Schedules, DrawWhatTheyAreMeantToMeet) {
   std::int64_t told = 0;
   const SeedsOutcome outcome = play_seeds({.first = 1, .count = 600, .threads = 2}, {},
-                                          [&](std::int64_t done, std::int64_t) { told = done; });
+                                          [&](std::int64_t done, const auto&) { told = done; });
   EXPECT_TRUE(outcome.failed.empty());
   EXPECT_EQ(told, 600);
   EXPECT_GT(outcome.figures.parks, 1000);
@@ -62,13 +62,16 @@ TEST_F(Schedules, DrawWhatTheyAreMeantToMeet) {
   EXPECT_GT(outcome.figures.cancelled, 100);
   EXPECT_GT(outcome.figures.no_room, 100);
   EXPECT_GT(outcome.figures.broken, 10);
-  EXPECT_GT(outcome.figures.wait_of_bound, 0.2) << "the bound says next to nothing";
+  EXPECT_GT(outcome.figures.spilled, 50);
+  EXPECT_GT(outcome.figures.unspilled, 50);
+  EXPECT_GT(outcome.figures.spills_lost, 10);
+  EXPECT_GT(outcome.figures.wait_of_bound, 0.1) << "the bound says next to nothing";
 }
 
 TEST_F(Schedules, FailedSeedsComeInOrder) {
   const SeedsOutcome outcome =
       play_seeds({.first = 5, .count = 10, .threads = 3}, planted(Plant::lost_final),
-                 [](std::int64_t, std::int64_t) {});
+                 [](std::int64_t, const auto&) {});
   ASSERT_EQ(outcome.failed.size(), 10U);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(outcome.failed[i].first, 5 + i);
 }
