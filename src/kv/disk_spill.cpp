@@ -64,6 +64,7 @@ bool DiskSpill::put(RequestId id, const Image& image, const Owner& owner, double
 bool DiskSpill::fetch(RequestId id) {
   const auto kept = kept_.find(id);
   FERMATA_CHECK(kept != kept_.end() && kept->second.page, "fetching what is not out");
+  if (kept->second.is_coming) return true;
   const auto page = options_.store->find(*kept->second.page);
   if (!page || page->fingerprint != options_.fingerprint || page->kind != kind_) {
     news_.push_back({.id = id});
@@ -76,6 +77,7 @@ bool DiskSpill::fetch(RequestId id) {
     return false;
   }
   kept->second.asked = ticket;
+  kept->second.is_coming = true;
   coming_.emplace(ticket, id);
   return true;
 }
@@ -112,7 +114,9 @@ bool DiskSpill::take(store::Completion& completion) {
   if (loaded == coming_.end()) return false;
   const RequestId id = loaded->second;
   coming_.erase(loaded);
-  if (find(id, completion.ticket) == nullptr) return true;
+  Kept* const kept = find(id, completion.ticket);
+  if (kept == nullptr) return true;
+  kept->is_coming = false;
   Spilled spilled{.id = id};
   if (completion.outcome == store::Outcome::done) {
     spilled.what = Spilled::What::back;

@@ -31,6 +31,7 @@ class DiskSpill final : public Spill {
   struct Kept {
     store::Ticket asked;                     // The save, then the last load.
     std::optional<store::PageId> page = {};  // Held; none: it is being written.
+    bool is_coming = false;
   };
   // Bytes that the writer reads.
   struct Leaving {

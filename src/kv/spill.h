@@ -33,7 +33,7 @@ class Spill {
   // REQUIRES: no other image of that id is kept.
   virtual bool put(RequestId id, const Image& image, const Owner& owner, double price_seconds) = 0;
   // `back` or `lost` comes, unless it is forgotten before; after `back` the bytes are still there.
-  // False: too much is under way. REQUIRES: it is out, and not on its way back.
+  // No effect while it is on its way. False: too much is. REQUIRES: it is out.
   virtual bool fetch(RequestId id) = 0;
   // Nobody asks for it any more. No effect where it is not kept.
   virtual void forget(RequestId id) = 0;

@@ -85,6 +85,8 @@ TEST_F(DiskSpills, BringBackExactlyWhatWentOut) {
   EXPECT_EQ(pool_.vault().passing(), image.size()) << "the writer's share is given back";
   for (int round = 0; round < 2; ++round) {  // It stays there.
     ASSERT_TRUE(spill_->fetch(one));
+    ASSERT_TRUE(spill_->fetch(one)) << "once more, in the next tick: it is on its way";
+    EXPECT_EQ(store_->in_flight(), 1U);
     told = news();
     ASSERT_EQ(told.size(), 1U);
     ASSERT_EQ(told[0].what, Spilled::What::back);
