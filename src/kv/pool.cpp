@@ -48,12 +48,12 @@ Pool::Pool(engine::Engine& engine, const PoolOptions& options)
                       .cuts = engine.capabilities().truncate_anywhere}),
       seats_(static_cast<std::size_t>(engine.limits().seats)) {}
 
-Pool::SeatState& Pool::at(Seat seat) {
+SeatState& Pool::at(Seat seat) {
   FERMATA_CHECK(seat.value >= 0 && seat.value < seats(), "a seat that does not exist");
   return seats_[static_cast<std::size_t>(seat.value)];
 }
 
-const Pool::SeatState& Pool::at(Seat seat) const {
+const SeatState& Pool::at(Seat seat) const {
   FERMATA_CHECK(seat.value >= 0 && seat.value < seats(), "a seat that does not exist");
   return seats_[static_cast<std::size_t>(seat.value)];
 }

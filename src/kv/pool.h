@@ -10,6 +10,7 @@
 #include "kv/ledger.h"
 #include "kv/pool_types.h"
 #include "kv/reservation.h"
+#include "kv/seat_state.h"
 #include "kv/shelf.h"
 #include "kv/vault.h"
 
@@ -155,20 +156,6 @@ class Pool {
 
  private:
   friend class Reservation;
-  struct SeatState {
-    SeatUse use = SeatUse::empty;
-    std::vector<TokenId> tokens;
-    Micros last_used;
-    Tokens promised;                // 0: no reservation.
-    Tokens in_chunks;               // Leading tokens that were computed as whole chunks.
-    Tokens unshifted = everything;  // Leading tokens that stand where they were computed.
-    Owner owner{};
-    std::string conversation;   // As Request::conversation.
-    std::vector<Piece> mirror;  // Bytes of its cells, from the first on.
-    bool is_kept = true;        // Idle: it may go to the shelf; no copy of it has failed.
-    std::uint64_t version = 0;
-    Tokens rows_before;  // Of Pool::rows_, when it was released.
-  };
   SeatState& at(Seat seat);
   const SeatState& at(Seat seat) const;
   // Of the first `common` tokens of a seat, those that may be reused.

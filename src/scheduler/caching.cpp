@@ -35,15 +35,15 @@ void Scheduler::copy_idle(const policy::Plan& plan) {
 }
 
 void Scheduler::take_arrivals() {
-  from_store_.arrivals.clear();
-  from_store_.others.clear();
-  archive_.reap(from_store_.arrivals, from_store_.others);
-  for (store::Completion& completion : from_store_.others) {
+  from_outside_.arrivals.clear();
+  from_outside_.others.clear();
+  archive_.reap(from_outside_.arrivals, from_outside_.others);
+  for (store::Completion& completion : from_outside_.others) {
     if (spilling_.take(completion) || slot_desk_.take(completion)) continue;
     page_desk_.take(std::move(completion));
   }
   spilling_.take(parked_);
-  for (const kv::Arrival& arrival : from_store_.arrivals) {
+  for (const kv::Arrival& arrival : from_outside_.arrivals) {
     const auto waits = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& sequence) {
       return sequence->request().id == arrival.id;
     });
@@ -60,18 +60,6 @@ bool Scheduler::is_loading(Sequence& sequence) {
     sequence.searched(asked ? Sequence::Search::loading : Sequence::Search::done);
   }
   return sequence.search() == Sequence::Search::loading;
-}
-
-// Who computes a prompt that others may begin like.
-void Scheduler::begin_starters() {
-  starters_.clear();
-  if (!engine_.capabilities().share_prefix) return;
-  for (const auto& sequence : running_) {
-    if (sequence->prompt_left() > Tokens(0) && !sequence->is_held() &&
-        sequence->channel().has_room()) {
-      starters_.push_back(sequence.get());
-    }
-  }
 }
 
 // What it could start from now, but for the cells of one sequence.
@@ -93,7 +81,7 @@ bool Scheduler::awaits_beginning(const Sequence& sequence) {
     return false;
   }
   const std::span<const TokenId> prompt(request.prompt);
-  for (const Sequence* starter : starters_) {
+  for (const Sequence* starter : views_.starters) {
     const Request& other = starter->request();
     const bool may_share = other.owner == request.owner && other.cache_prompt;
     const GroupId group = sequence.group();
@@ -102,7 +90,7 @@ bool Scheduler::awaits_beginning(const Sequence& sequence) {
     const bool comes = common >= worth_awaiting && starter->computed() < common;
     if (comes && common - at_hand(request, starter) >= worth_awaiting) return true;
   }
-  if (starters_.size() < starters_max) starters_.push_back(&sequence);
+  if (views_.starters.size() < starters_max) views_.starters.push_back(&sequence);
   return false;
 }
 

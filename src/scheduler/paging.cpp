@@ -28,28 +28,28 @@ SubmitOutcome Scheduler::ask(SlotCommand command) {
 }
 
 bool Scheduler::take_questions() {
-  questions_.drain(asked_);
-  for (Question& question : asked_) {
+  questions_.drain(from_outside_.questions);
+  for (Question& question : from_outside_.questions) {
     if (auto* of_page = std::get_if<PageCommand>(&question)) {
       page_desk_.carry_out(std::move(*of_page));
     } else {
       slot_desk_.carry_out(std::move(std::get<SlotCommand>(question)));
     }
   }
-  return slot_desk_.settle() || !asked_.empty();
+  return slot_desk_.settle() || !from_outside_.questions.empty();
 }
 
 void Scheduler::refuse_questions() {
   questions_.close();
-  questions_.drain(asked_);
-  for (const Question& question : asked_) {
+  questions_.drain(from_outside_.questions);
+  for (const Question& question : from_outside_.questions) {
     if (const auto* of_page = std::get_if<PageCommand>(&question)) {
       of_page->reply->give({.outcome = PageOutcome::stopping, .pages = {}});
     } else {
       std::get<SlotCommand>(question).reply->give({.outcome = SlotOutcome::stopping});
     }
   }
-  asked_.clear();
+  from_outside_.questions.clear();
   page_desk_.stop();
   slot_desk_.stop();
 }

@@ -156,15 +156,15 @@ std::int64_t Scheduler::retry_after_seconds() const {
 }
 
 void Scheduler::drain_inbox() {
-  inbox_.drain(drained_);
-  for (std::vector<Submission>& submissions : drained_) {
+  inbox_.drain(from_outside_.submissions);
+  for (std::vector<Submission>& submissions : from_outside_.submissions) {
     for (Submission& submission : submissions) {
       enqueue(std::make_unique<Sequence>(
           std::move(submission),
           SequenceOptions{options_.deterministic, options_.shows_texts, shifts_}));
     }
   }
-  drained_.clear();
+  from_outside_.submissions.clear();
 }
 
 void Scheduler::enqueue(std::unique_ptr<Sequence> sequence) {
@@ -251,7 +251,7 @@ void Scheduler::view_waiting() {
   const std::size_t n_seats = views_.seats.size();
   views_.prefixes.reserve(n_seats * n_seats);
   GroupId last;
-  begin_starters();
+  find_starters(running_, views_.starters);
   for (const auto& sequence : waiting_) {
     const bool is_first = std::exchange(last, sequence->group()) != sequence->group();
     const Request& request = sequence->request();

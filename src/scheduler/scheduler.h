@@ -25,7 +25,6 @@
 
 #include <atomic>
 #include <memory>
-#include <variant>
 #include <vector>
 
 namespace fermata::scheduler {
@@ -79,7 +78,6 @@ class Scheduler {
   void run();
 
  private:
-  using Question = std::variant<PageCommand, SlotCommand>;
   void drain_inbox();
   void enqueue(std::unique_ptr<Sequence> sequence);
   void drop_abandoned();
@@ -136,7 +134,6 @@ class Scheduler {
   bool take_questions();
   void refuse_questions();
   bool is_loading(Sequence& sequence);
-  void begin_starters();
   bool awaits_beginning(const Sequence& sequence);
   Tokens at_hand(const Request& request, const Sequence* except) const;
   bool save_idle(kv::SaveAt at);
@@ -192,12 +189,9 @@ class Scheduler {
   Bytes bytes_per_token_{0};  // See SchedulerOptions.
 
   // Reused every tick, so that the step path does not allocate.
-  std::vector<std::vector<Submission>> drained_;
   CarriedOut carried_out_;
-  std::vector<Question> asked_;
-  FromStore from_store_;
+  FromOutside from_outside_;
   Views views_;
-  std::vector<const Sequence*> starters_;
   policy::Plan plan_;
   std::vector<kv::Image> images_;  // Of those who are parked together.
   Rows rows_;

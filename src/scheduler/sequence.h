@@ -169,8 +169,7 @@ class Sequence {
   IndentLimit indent_;
   bool out_of_block_ = false;  // The indentation ended the reply.
   kv::Reservation reservation_;
-  std::optional<Seat> seat_;
-  std::optional<Seat> last_seat_;
+  std::optional<Seat> seat_, last_seat_;
   Tokens computed_{0};  // Rows in the cells: cached, prompt, and replies fed back.
   Tokens reached_{0};   // The most that computed_ has been; since the last shift, if any.
   Tokens cached_{0};
@@ -185,14 +184,12 @@ class Sequence {
   std::uint32_t seed_ = 0;
 
   Search search_ = Search::open;
-  bool held_ = false;
-  bool told_in_queue_ = false;  // That it is held.
+  bool held_ = false, told_in_queue_ = false;  // That it is held.
   Parking parking_;
   kv::Image image_;               // While parked.
   std::vector<TokenId> history_;  // Until a replay is through: the tokens of all rows it computes.
   policy::ParkMode park_mode_ = policy::ParkMode::swap;
-  std::optional<Micros> parked_at_;
-  std::optional<Micros> blocked_since_;
+  std::optional<Micros> parked_at_, blocked_since_;
   std::optional<Micros> away_since_;  // From the park until its work goes on where it was.
   Micros away_in_prompt_{0}, away_in_reply_{0}, away_before_last_{0};
   Tokens predicted_at_start_{0};

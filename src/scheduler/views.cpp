@@ -11,6 +11,15 @@ Tokens length(const Request& request) {
 
 }  // namespace
 
+void find_starters(std::span<const std::unique_ptr<Sequence>> running,
+                   std::vector<const Sequence*>& starters) {
+  starters.clear();
+  for (const auto& sequence : running) {
+    const bool goes_on = !sequence->is_held() && sequence->channel().has_room();
+    if (goes_on && sequence->prompt_left() > Tokens(0)) starters.push_back(sequence.get());
+  }
+}
+
 bool goes_row_by_row(const Sequence& sequence, bool same_shapes) {
   if (sequence.phase() == policy::Phase::decode) return true;
   return same_shapes && sequence.prompt_left() == Tokens(0);

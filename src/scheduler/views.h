@@ -1,13 +1,18 @@
 // What a tick fills and the next one uses again, so that the step path does not allocate.
 #pragma once
 
+#include "core/pages.h"
 #include "core/request.h"
+#include "core/slots.h"
 #include "engine/engine.h"
 #include "kv/archive.h"
 #include "policy/view.h"
 #include "scheduler/sequence.h"
 
+#include <memory>
 #include <optional>
+#include <span>
+#include <variant>
 #include <vector>
 
 namespace fermata::scheduler {
@@ -19,6 +24,7 @@ struct Views {
   std::vector<policy::RunningView> running;
   std::vector<policy::ParkedView> parked;
   std::vector<policy::PrefixView> prefixes;
+  std::vector<const Sequence*> starters;  // Who computes a prompt, or is about to.
 };
 
 // Of one step.
@@ -27,8 +33,13 @@ struct Rows {
   std::vector<engine::GroupResult> results;
 };
 
-struct FromStore {
-  std::vector<kv::Arrival> arrivals;
+using Question = std::variant<PageCommand, SlotCommand>;
+
+// What came since the last tick.
+struct FromOutside {
+  std::vector<std::vector<Submission>> submissions;
+  std::vector<Question> questions;
+  std::vector<kv::Arrival> arrivals;      // From the store, as the next.
   std::vector<store::Completion> others;  // Not the archive's.
 };
 
@@ -37,6 +48,9 @@ inline std::optional<Seat> seat_wanted(const Request& request, std::int32_t seat
   return request.seat && request.seat->value < seats ? request.seat : std::nullopt;
 }
 
+// Of those who run, who computes a prompt that others may begin like.
+void find_starters(std::span<const std::unique_ptr<Sequence>> running,
+                   std::vector<const Sequence*>& starters);
 // Whether its next row is one that nothing else is computed with: of a reply, or with
 // `same_shapes` of one that is computed again.
 bool goes_row_by_row(const Sequence& sequence, bool same_shapes);
