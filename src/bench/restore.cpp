@@ -112,6 +112,7 @@ class Disk {
     std::vector<std::span<const std::byte>> pieces;
     for (const store::BlockBytes& block : blocks) {
       pieces.push_back(block.bytes);
+      sizes_.push_back(block.bytes.size());
       bytes_ += block.bytes.size();
     }
     store::Draft draft;
@@ -124,7 +125,6 @@ class Disk {
       return Err("saving: " + std::string(name_of(saved.outcome)));
     }
     id_ = saved.page.id;
-    blocks_ = blocks.size();
     into_ = ByteBuffer(bytes_, std::byte{1});
     int error = store::Folder::open(plain_->path().string(), false, nullptr, plain_folder_);
     if (error == 0) error = plain_folder_.write_file("plain", pieces);
@@ -132,12 +132,16 @@ class Disk {
     return {};
   }
 
-  // From the request to the bytes; the outcome tells of failures.
+  // From the request to the bytes, into buffers that were used before, as the server's are; the
+  // outcome tells of failures.
   store::Completion load(Micros& took) {
+    std::vector<ByteBuffer> used;
+    for (const std::size_t size : sizes_) used.emplace_back(size, std::byte{3});
     const Micros began = clock_.now();
     store::Completion none;
     none.outcome = store::Outcome::busy;
-    const auto given = store_->load(store::Ticket(2), id_, store::Fingerprint{}, blocks_);
+    const auto given =
+        store_->load(store::Ticket(2), id_, store::Fingerprint{}, sizes_.size(), std::move(used));
     store::Completion out = given == store::Submit::accepted ? wait() : std::move(none);
     took = clock_.now() - began;
     return out;
@@ -156,7 +160,7 @@ class Disk {
     return clock_.now() - began;
   }
   Result<double, std::string> push_out() const {
-    const auto pages = pages_->push_out(), plain = plain_->push_out();
+    auto pages = pages_->push_out(), plain = plain_->push_out();
     if (!pages) return pages;
     if (!plain) return plain;
     return std::max(*pages, *plain);
@@ -188,7 +192,8 @@ class Disk {
   store::Folder plain_folder_;
   SteadyClock clock_;
   store::PageId id_;
-  std::size_t blocks_ = 0, bytes_ = 0;
+  std::vector<std::size_t> sizes_;  // Of the blocks.
+  std::size_t bytes_ = 0;
   ByteBuffer from_, into_;
   int sum_ = 0;
 };

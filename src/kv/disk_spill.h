@@ -39,12 +39,12 @@ class DiskSpill final : public Spill {
     Image image;
   };
 
-  store::Ticket next_ticket() { return store::Ticket(first_ticket_ + tickets_++); }
+  store::Ticket next_ticket() { return store::Ticket(first_ticket + tickets_++); }
   Kept* find(RequestId id, store::Ticket asked);
   void written(const Leaving& leaving, const store::Completion& completion);
 
   // The desks count from 1 << 62 and 1 << 63, the archive from 1.
-  static constexpr std::uint64_t first_ticket_ = std::uint64_t{1} << 61;
+  static constexpr std::uint64_t first_ticket = std::uint64_t{1} << 61;
 
   ArchiveOptions options_;
   store::Kind kind_;
