@@ -1,10 +1,12 @@
 #include "bench/models.h"
 
 #include "bench/report.h"
+#include "engine/llama/backend.h"
 #include "engine/llama/random_model.h"
 
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 namespace fermata::bench {
 namespace {
@@ -49,6 +51,18 @@ Result<std::string, std::string> bench_model() {
       engine::llama::write_random_model(engine::llama::bench_350m_model(*tiny), path.string());
   if (!made) return Err(made.error());
   return path.string();
+}
+
+Result<BenchEngine, std::string> bench_engine(const Geometry& geometry, int threads) {
+  const auto path = bench_model();
+  if (!path) return Err(path.error());
+  auto model = engine::llama::load_model(*path);
+  if (!model) return Err(model.error().message);
+  engine::EngineOptions options;
+  options.threads = threads;
+  auto engine = (*model)->build(geometry, options);
+  if (!engine) return Err(engine.error().message);
+  return BenchEngine{std::move(*model), std::move(*engine)};
 }
 
 }  // namespace fermata::bench

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "bench/models.h"
 #include "bench/workloads.h"
-#include "engine/llama/backend.h"
 #include "engine/model.h"
 #include "engine/vocabulary.h"
 #include "kv/pool.h"
@@ -140,20 +139,11 @@ bool measure(Rig& rig, int pairs, Figures& figures) {
 }  // namespace
 
 Result<Json, std::string> run_park(const BenchOptions& options) {
-  const auto path = bench_model();
-  if (!path) return Err(path.error());
-  auto model = engine::llama::load_model(*path);
-  if (!model) return Err(model.error().message);
-  engine::EngineOptions engine_options;
-  engine_options.threads = options.threads;
-  Geometry geometry;
-  geometry.n_ctx = Tokens(2048);
-  geometry.n_parallel = seats;
-  auto engine = (*model)->build(geometry, engine_options);
-  if (!engine) return Err(engine.error().message);
+  const auto made = bench_engine({.n_ctx = Tokens(2048), .n_parallel = seats}, options.threads);
+  if (!made) return Err(made.error());
   const std::string failed = "the library could not compute or move the cells";
 
-  Rig rig(**engine);
+  Rig rig(*made->engine);
   progress("park: computing " + std::to_string(prompt_tokens) + " tokens");
   if (!rig.compute()) return Err(failed);
   const int pairs = std::max(options.pairs, 5) * 4;  // They take milliseconds.

@@ -5,7 +5,6 @@
 #include "bench/scratch.h"
 #include "bench/turns.h"
 #include "bench/workloads.h"
-#include "engine/llama/backend.h"
 #include "engine/model.h"
 #include "kv/pool.h"
 #include "store/files.h"
@@ -276,19 +275,10 @@ Json figures_of(const Figures& all, std::size_t bytes, const BenchOptions& optio
 }  // namespace
 
 Result<Json, std::string> run_restore(const BenchOptions& options) {
-  const auto path = bench_model();
-  if (!path) return Err(path.error());
-  auto model = engine::llama::load_model(*path);
-  if (!model) return Err(model.error().message);
-  engine::EngineOptions engine_options;
-  engine_options.threads = options.threads;
-  Geometry geometry;
-  geometry.n_ctx = Tokens(4096);
-  geometry.n_parallel = 2;
-  auto engine = (*model)->build(geometry, engine_options);
-  if (!engine) return Err(engine.error().message);
+  const auto made = bench_engine({.n_ctx = Tokens(4096), .n_parallel = 2}, options.threads);
+  if (!made) return Err(made.error());
 
-  Rig rig(**engine);
+  Rig rig(*made->engine);
   progress("restore: computing " + std::to_string(prompt_tokens) + " tokens");
   if (!rig.compute()) return Err(std::string("the library could not compute or move the cells"));
   Disk disk;
