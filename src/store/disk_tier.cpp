@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "store/format.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -10,6 +11,29 @@
 #include <fcntl.h>
 
 namespace fermata::store {
+namespace {
+
+// Read and hashed in turns: what fits a core's own cache. And the kernel reads ahead from where a
+// short read ended while this one is hashed; for a long one it waits (1 MiB: 40 ms for 98 MB in
+// eight files, 32 KiB: 28 ms; asking with POSIX_FADV_WILLNEED: 65 ms).
+constexpr std::size_t piece_bytes = std::size_t{32} << 10;
+
+// `got` is less than all at the file's end.
+int read_pieces(const Fd& file, Arrival& into, std::size_t& got) {
+  const std::span<std::byte> bytes = into.bytes();
+  for (got = 0; got < bytes.size();) {
+    const auto piece = bytes.subspan(got, std::min(piece_bytes, bytes.size() - got));
+    std::size_t came = 0;
+    const int error = read_at(file, piece, block_header_bytes + got, came);
+    if (error != 0) return error;
+    got += came;
+    into.came(got);
+    if (came < piece.size()) break;
+  }
+  return 0;
+}
+
+}  // namespace
 
 Outcome outcome_of(int error) {
   switch (error) {
@@ -40,8 +64,7 @@ Outcome DiskTier::do_put(const BlockRef& block, const Fingerprint& fingerprint,
   return outcome_of(error) == Outcome::full ? Outcome::full : Outcome::failed;
 }
 
-Outcome DiskTier::do_get(const BlockRef& block, const Fingerprint& fingerprint,
-                         std::span<std::byte> into) {
+Outcome DiskTier::do_get(const BlockRef& block, const Fingerprint& fingerprint, Arrival& into) {
   const std::string name = to_hex(block.id);
   Fd file;
   std::uint64_t size = 0;
@@ -53,7 +76,7 @@ Outcome DiskTier::do_get(const BlockRef& block, const Fingerprint& fingerprint,
     }
     return outcome;
   }
-  if (size != block_header_bytes + into.size()) return Outcome::damaged;
+  if (size != block_header_bytes + into.bytes().size()) return Outcome::damaged;
   BlockHeader header;
   std::size_t got = 0;
   error = read_at(file, header, 0, got);
@@ -67,13 +90,13 @@ Outcome DiskTier::do_get(const BlockRef& block, const Fingerprint& fingerprint,
       case HeaderCheck::damaged:
         return Outcome::damaged;
     }
-    error = read_at(file, into, block_header_bytes, got);
+    error = read_pieces(file, into, got);
   }
   if (error != 0) {
     log_warn("pages: block {} cannot be read: {}", name, std::strerror(error));
     return Outcome::failed;
   }
-  return got == into.size() ? Outcome::done : Outcome::damaged;
+  return got == into.bytes().size() ? Outcome::done : Outcome::damaged;
 }
 
 Outcome DiskTier::do_erase(const BlockRef& block) {

@@ -8,7 +8,6 @@
 #include <memory>
 
 #include <openssl/evp.h>
-#include <xxhash.h>
 
 namespace fermata::store {
 namespace {
@@ -95,17 +94,6 @@ bool is_prefix(const Page& page, std::span<const TokenId> tokens) {
   if (n > tokens.size() || n == 0) return false;
   const BlockKey root = root_key(page.owner, page.fingerprint, page.kind);
   return chain_of(root, tokens.first(n)).back() == page.end;
-}
-
-ContentId content_id(const Fingerprint& fingerprint, std::span<const std::byte> bytes) {
-  std::uint64_t seed = 0;
-  std::memcpy(&seed, fingerprint.data(), sizeof seed);
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed));
-  ContentId id;
-  static_assert(sizeof canonical == ContentId::size);
-  std::memcpy(id.bytes.data(), &canonical, sizeof canonical);
-  return id;
 }
 
 std::string to_hex(std::span<const std::byte> bytes) {

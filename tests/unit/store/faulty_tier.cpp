@@ -30,7 +30,8 @@ Outcome FaultyTier::do_put(const BlockRef& block, const Fingerprint& fingerprint
 }
 
 Outcome FaultyTier::do_get(const BlockRef& block, const Fingerprint& fingerprint,
-                           std::span<std::byte> into) {
+                           Arrival& arrival) {
+  const std::span<std::byte> into = arrival.bytes();
   if (happens(odds_.delayed) && delay_) delay_();
   if (happens(odds_.refused)) return Outcome::failed;
   ByteBuffer bytes;
