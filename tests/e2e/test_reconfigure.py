@@ -298,32 +298,6 @@ def test_many_at_once_and_many_in_a_row(start: Callable[..., Server]) -> None:
     assert again["timings"]["prompt_n"] <= 15
 
 
-def test_requests_that_arrive_meanwhile_are_answered(start: Callable[..., Server]) -> None:
-    # H4: who slipped in just as it began was put in a queue that nobody served.
-    server = start("-c", "1024", "-np", "2", "--reconfigure-path", "in_place")
-    done = threading.Event()
-    bad: list[str] = []
-
-    def keep_changing() -> None:
-        for round_ in range(40):
-            answer = server.post("/reconfigure", {"n_parallel": 1 + round_ % 3})
-            if answer.status_code not in (200, 409):
-                bad.append(answer.text)
-        done.set()
-
-    changer = threading.Thread(target=keep_changing)
-    changer.start()
-    n = 0
-    while not done.is_set() or n < 20:
-        n += 1
-        reply = server.complete(prompt=f"word {n}", n_predict=3, ignore_eos=True)
-        assert reply["tokens_predicted"] == 3
-        assert server.get("/slots").status_code == 200
-    changer.join(PATIENCE_S)
-    assert bad == []
-    server.check_clean()
-
-
 def test_without_parking_nobody_is_put_out(start: Callable[..., Server]) -> None:
     server = start("-c", "1024", "-np", "2", "--no-preempt")
     streams = [Stream(server, COUNTING), Stream(server, COUNTING)]

@@ -1,6 +1,5 @@
 """--sleep-idle-seconds: an idle server gives its memory back, and nobody notices."""
 
-import random
 import shutil
 import threading
 import time
@@ -191,38 +190,6 @@ def test_pages_are_looked_after_asleep(start: Callable[..., Server], tmp_path: P
     wait_asleep(server)
     restored = server.ask("POST", "/slots/0?action=restore", json={"filename": "a"})
     assert restored.status_code == 200 and restored.json()["n_restored"] == 223
-
-
-def test_who_comes_as_it_falls_asleep_is_answered(start: Callable[..., Server],
-                                                  tmp_path: Path) -> None:
-    """H4: a request that slipped in just as sleep began was put in a queue that nobody served."""
-    server = start(*SLEEPY, "--page-dir", str(tmp_path / "pages"))
-    turn(server, prompt(0), conversation="chat")
-    wait_pages(server, 1)
-    drawn = random.Random(7)
-    bad: list[Any] = []
-
-    def ask(what: Callable[[], Any]) -> None:
-        answer = what()
-        if answer.status_code != 200:
-            bad.append(answer.text)
-
-    for round_ in range(12):
-        server.complete(prompt=f"word {round_}", n_predict=2)
-        time.sleep(drawn.uniform(0.95, 1.2))  # Around the moment, not a wait for anything.
-        asks: list[Callable[[], Any]] = [
-            lambda: server.post("/completion", {"prompt": "one", "n_predict": 2}),
-            lambda: server.get("/slots"),
-            lambda: server.ask("POST", "/slots/1?action=page_in&page=chat"),
-        ]
-        threads = [threading.Thread(target=ask, args=(what,)) for what in asks]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(20)
-            assert not thread.is_alive(), "a request hangs"
-    assert bad == []
-    server.check_clean()
 
 
 def test_a_model_that_went_away(start: Callable[..., Server], tmp_path: Path) -> None:
