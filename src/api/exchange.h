@@ -3,6 +3,7 @@
 // the scheduler sees it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,7 +34,9 @@ struct Head {
   int status = 200;
   std::string content_type = "application/json; charset=utf-8";
   std::vector<std::pair<std::string, std::string>> headers;
-  bool stream = false;  // Body length unknown: sent chunked, each piece at once (SSE).
+  bool stream = false;  // The body comes in pieces, each sent at once (SSE).
+  // Of a stream's body, where it is known; else it is chunked.
+  std::optional<std::uint64_t> length{};
 };
 
 // What is ready to be sent. The first piece with a head comes before any body bytes; with
@@ -42,6 +45,7 @@ struct Piece {
   std::optional<Head> head;
   std::string body;
   bool done = false;
+  bool broken = false;  // Of a stream: nothing more comes, and the client shall see that it is cut.
 };
 
 // One answer in the making. Pulled by one reader; all calls on the reader's side, one at a time.

@@ -3,6 +3,7 @@
 #include "api/accepted.h"
 #include "api/error.h"
 #include "api/fields.h"
+#include "api/page_export.h"
 #include "api/reply_exchange.h"
 #include "api/slot_actions.h"
 #include "core/pages.h"
@@ -17,6 +18,7 @@ namespace fermata::api {
 namespace {
 
 constexpr std::string_view pages_path = "/pages";
+constexpr std::string_view export_suffix = "/export";
 constexpr std::size_t list_limit_max = 10'000;
 
 struct NamedAction {
@@ -74,9 +76,13 @@ std::size_t read_limit(std::string_view query, std::size_t fallback) {
   return out;
 }
 
-PageAction read_action(const Inquiry& inquiry) {
-  if (inquiry.method == Method::get || inquiry.method == Method::head) return PageAction::get;
+PageAction read_action(const Inquiry& inquiry, bool exports) {
+  if (inquiry.method == Method::get || inquiry.method == Method::head) {
+    return exports ? PageAction::export_part : PageAction::get;
+  }
+  if (exports) throw not_found("File Not Found");
   if (inquiry.method == Method::del) return PageAction::erase;
+  if (inquiry.method == Method::put) return PageAction::import;
   if (inquiry.method != Method::post) throw not_found("File Not Found");
   const std::string_view asked = query_value(inquiry.query, "action").value_or("");
   for (const auto& [name, action] : posted) {
@@ -85,7 +91,7 @@ PageAction read_action(const Inquiry& inquiry) {
   throw bad_request("Invalid action: it must be pin, unpin, rename, fork or spill");
 }
 
-PageCommand read_command(const Context& context, const Inquiry& inquiry) {
+PageCommand read_command(const Context& context, Inquiry& inquiry) {
   PageCommand out;
   out.owner = read_owner(context, inquiry.query);
   if (inquiry.path == pages_path) {
@@ -97,8 +103,10 @@ PageCommand read_command(const Context& context, const Inquiry& inquiry) {
     out.limit = read_limit(inquiry.query, out.limit);
     return out;
   }
-  out.action = read_action(inquiry);
+  const bool exports = inquiry.path.ends_with(export_suffix);
+  out.action = read_action(inquiry, exports);
   out.name = inquiry.path.substr(pages_path.size() + 1);
+  if (exports) out.name.resize(out.name.size() - std::min(out.name.size(), export_suffix.size()));
   if (!is_page_name(out.name)) {
     throw bad_request(
         "Invalid page name: it must be 1 to 128 of A-Z a-z 0-9 . _ - and not begin with a dot");
@@ -109,6 +117,10 @@ PageCommand read_command(const Context& context, const Inquiry& inquiry) {
       throw bad_request(
           "to: must be 1 to 128 of A-Z a-z 0-9 . _ - and not begin with a dot or with id.");
     }
+  }
+  if (out.action == PageAction::import) {
+    if (!may_name_page(out.name)) throw bad_request("Invalid page name: id. begins no given one");
+    out.body = std::move(inquiry.body);
   }
   return out;
 }
@@ -133,6 +145,11 @@ ApiError error_of(const PageCommand& command, PageOutcome outcome) {
     case PageOutcome::missing:
       return not_found("no page is named " + command.name);
     case PageOutcome::taken:
+      if (command.action == PageAction::import) {
+        return {.type = ErrorType::conflict,
+                .message = "another conversation is named " + command.name +
+                           "; delete or rename it first, or import under another name"};
+      }
       return {.type = ErrorType::conflict,
               .message = "to: another page is named " + command.to + "; delete or rename it first"};
     case PageOutcome::full:
@@ -149,6 +166,20 @@ ApiError error_of(const PageCommand& command, PageOutcome outcome) {
               .retry_after_s = 1};
     case PageOutcome::stopping:
       return stopping();
+    case PageOutcome::no_parcel:
+      return bad_request(
+          "the body is no page as GET /pages/{name}/export gives it: it is cut short, changed, or "
+          "of a server whose cells lie otherwise (another -fa or version); export it again");
+    case PageOutcome::foreign:
+      return {.type = ErrorType::conflict,
+              .message =
+                  "the page is of another model or of other KV types than this server's; start "
+                  "both with the same model, --cache-type-k and --cache-type-v"};
+    case PageOutcome::unsupported:
+      return {.type = ErrorType::not_supported,
+              .message =
+                  "pages of this model's memory, or of --no-kv-unified, cannot be imported: what "
+                  "is in them cannot be checked. Copy the folder of --page-dir instead"};
     case PageOutcome::failed:
     case PageOutcome::done:
       break;
@@ -166,9 +197,7 @@ Json answer_json(const PageCommand& command, const PageAnswer& answer) {
 }
 
 Piece word(const PageCommand& command, const PageAnswer& answer) {
-  if (answer.outcome != PageOutcome::done) {
-    return error_exchange(error_of(command, answer.outcome))->pull();
-  }
+  if (answer.outcome != PageOutcome::done) return page_error(command, answer.outcome)->pull();
   return {.head = Head{}, .body = dump(answer_json(command, answer)), .done = true};
 }
 
@@ -180,15 +209,23 @@ bool is_page_path(std::string_view path) {
   return path.empty() || path.front() == '/';
 }
 
-std::unique_ptr<Exchange> page_action(const Context& context, const Inquiry& inquiry) {
+std::unique_ptr<Exchange> page_error(const PageCommand& command, PageOutcome outcome) {
+  return error_exchange(error_of(command, outcome));
+}
+
+std::unique_ptr<Exchange> page_action(const Context& context, Inquiry& inquiry) {
   if (!context.scheduler->keeps_pages()) {
     throw ApiError{.type = ErrorType::not_supported,
                    .message = "This server keeps no pages. Start it with `--page-dir`"};
   }
   PageCommand command = read_command(context, inquiry);
+  if (command.action == PageAction::export_part) return page_export(context, std::move(command));
   command.reply = std::make_shared<Reply<PageAnswer>>();
   auto reply = command.reply;
-  check_accepted(context.scheduler->ask(command), ErrorType::rate_limit,
+  std::string body = std::move(command.body);
+  PageCommand asked = command;
+  asked.body = std::move(body);
+  check_accepted(context.scheduler->ask(std::move(asked)), ErrorType::rate_limit,
                  "too many questions about pages wait; try again later");
   return reply_exchange<PageAnswer>(
       std::move(reply),

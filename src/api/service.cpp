@@ -155,7 +155,7 @@ class Routes final : public Service {
     return is_public(inquiry) || access_.find(inquiry).has_value();
   }
 
-  std::unique_ptr<Exchange> answer(const Inquiry& inquiry) {
+  std::unique_ptr<Exchange> answer(Inquiry& inquiry) {
     if (!may_ask(inquiry)) {
       throw ApiError{.type = ErrorType::authentication, .message = "Invalid API Key"};
     }

@@ -98,6 +98,7 @@ scheduler::SchedulerOptions scheduler_options_of(const settings::Settings& setti
   out.preempt_ram.reset();
   if (preempt.ram_mib >= 0) out.preempt_ram = Bytes(preempt.ram_mib << 20);
   out.page_ram = Bytes(settings.pages.ram_bytes);
+  out.strictly_exact = preempt.exactness == "strict";
   const std::int64_t cache_mib = settings.server.cache_prompt ? settings.server.cache_ram_mib : 0;
   out.cache_ram.reset();
   if (cache_mib >= 0) out.cache_ram = Bytes(cache_mib << 20);

@@ -1,6 +1,7 @@
 // What may be asked of saved conversations, and what is told of them. Plain values.
 #pragma once
 
+#include "base/byte_buffer.h"
 #include "base/reply.h"
 #include "base/types.h"
 #include "core/request.h"
@@ -36,6 +37,8 @@ enum class PageAction : std::uint8_t {
   fork,
   spill,  // Its bytes leave RAM and the pool; they are on disk.
   erase,
+  export_part,  // One part of it as a parcel, after the other.
+  import,       // A parcel becomes a page.
 };
 
 enum class PageOutcome : std::uint8_t {
@@ -47,12 +50,21 @@ enum class PageOutcome : std::uint8_t {
   busy,     // Too much is under way.
   failed,   // The disk refused; the log says why.
   stopping,
+  no_parcel,    // import: it is none, or cut, changed, or its cells cannot be right.
+  foreign,      // import: of another model, KV types or layout.
+  unsupported,  // import: bytes of this model's memory cannot be checked, so none are taken.
 };
 
 struct PageAnswer {
   PageOutcome outcome = PageOutcome::done;
-  std::vector<PageInfo> pages;  // list: at most `limit`; else the one, as it is now.
-  std::size_t total = 0;        // list: all that there are.
+  std::vector<PageInfo> pages{};  // list: at most `limit`; else the one, as it is now.
+  std::size_t total = 0;          // list: all that there are.
+  // export_part
+  ByteBuffer part{};
+  bool is_last = false;
+  Bytes bytes{};     // With part 0: of all parts.
+  std::string id{};  // The name that the page has whatever it is called meanwhile.
+  std::shared_ptr<const void> hold{};  // The page stays as long as this does.
 };
 
 struct PageCommand {
@@ -61,6 +73,8 @@ struct PageCommand {
   std::string name;          // list: what names begin with.
   std::string to;            // rename, fork. REQUIRES: may_name_page(to).
   std::size_t limit = 1000;  // list
+  std::size_t part = 0;      // export_part: counted from 0.
+  std::string body;          // import: the parcel.
   std::shared_ptr<Reply<PageAnswer>> reply;
 };
 

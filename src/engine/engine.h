@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -92,6 +93,15 @@ enum class MoveFault : std::uint8_t {
   foreign,      // The bytes are not a range of this model, KV types or library. Nothing changed.
 };
 
+// Tells ranges that an engine can take from anything else: import_range trusts what they say of
+// their place, and one bad number in a cell spoils what others compute. Pure, thread-safe.
+class RangeCheck {
+ public:
+  virtual ~RangeCheck() = default;
+  // Whether it is a whole range of exactly these tokens whose numbers are finite.
+  virtual bool is_sound(std::span<const std::byte> bytes, Tokens begin, Tokens end) const = 0;
+};
+
 // All methods on the scheduler thread unless said. Keeps no span after returning.
 class Engine {
  public:
@@ -137,6 +147,9 @@ class Engine {
   // REQUIRES: the range began at position(seat). On failure the seat is unchanged.
   [[nodiscard]] virtual Result<void, MoveFault> import_range(Seat seat,
                                                              std::span<const std::byte> bytes) = 0;
+
+  // For bytes that come from outside; outlives the engine. Null: it cannot tell, none are taken.
+  virtual std::shared_ptr<const RangeCheck> range_check() const { return nullptr; }
 
   // Exact bytes of all that a seat holds, whatever the memory. They are for engines of the same
   // model file, KV types and options, in the split layout with as many seats.

@@ -37,6 +37,7 @@ class FaultyEngine final : public Engine {
     return inner_->shift(seat, keep, discard);
   }
   Bytes range_bytes(Tokens n) const override { return inner_->range_bytes(n); }
+  std::shared_ptr<const RangeCheck> range_check() const override { return inner_->range_check(); }
   Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
                                        ByteBuffer& into) override;
   Result<void, MoveFault> import_range(Seat seat, std::span<const std::byte> bytes) override;

@@ -42,6 +42,7 @@ class Relay final : public Engine {
   Result<void, MoveFault> import_range(Seat seat, std::span<const std::byte> bytes) override {
     return target_->import_range(seat, bytes);
   }
+  std::shared_ptr<const RangeCheck> range_check() const override { return target_->range_check(); }
   Result<void, MoveFault> export_sequence(Seat seat, ByteBuffer& into) override {
     return target_->export_sequence(seat, into);
   }

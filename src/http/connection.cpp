@@ -220,10 +220,15 @@ Task<bool> Connection::deliver_whole(const Batch& batch, AnswerForm form) {
 }
 
 Task<bool> Connection::deliver_stream(Batch batch, AnswerForm form) {
-  const bool chunked = !form.http_1_0;
-  form.keep_alive = form.keep_alive && chunked;
+  const std::optional<std::uint64_t> length = batch.head->length;
+  const bool chunked = !form.http_1_0 && !length;
+  form.keep_alive = form.keep_alive && (chunked || length);
+  const Framing framing = length    ? Framing::length
+                          : chunked ? Framing::chunked
+                                    : Framing::until_close;
   std::string before =
-      head_for(*batch.head, {.framing = chunked ? Framing::chunked : Framing::until_close}, form);
+      head_for(*batch.head,
+               {.framing = framing, .length = static_cast<std::size_t>(length.value_or(0))}, form);
   batch.head.reset();
   if (form.head_only) {
     drop_exchange();
@@ -240,6 +245,10 @@ Task<bool> Connection::deliver_stream(Batch batch, AnswerForm form) {
     }
     if (!co_await send(before, batch.body, after)) co_return false;
     if (batch.done) co_return form.keep_alive;
+    if (batch.broken) {
+      visit_.is_cut = true;
+      co_return false;
+    }
     if (!drained_) co_await yield();
     before.clear();
     batch.body.clear();
@@ -402,9 +411,9 @@ bool Connection::pull(Batch& batch) {
   waker_->rearm();
   bool any = false;
   drained_ = false;
-  while (!batch.done && batch.body.size() < batch_bytes) {
+  while (!batch.done && !batch.broken && batch.body.size() < batch_bytes) {
     api::Piece piece = exchange_->pull();
-    if (!piece.head && piece.body.empty() && !piece.done) {
+    if (!piece.head && piece.body.empty() && !piece.done && !piece.broken) {
       drained_ = true;
       break;
     }
@@ -416,8 +425,9 @@ bool Connection::pull(Batch& batch) {
       batch.body += piece.body;
     }
     batch.done = piece.done;
+    batch.broken = piece.broken;
   }
-  if (batch.done) drop_exchange();
+  if (batch.done || batch.broken) drop_exchange();
   return any;
 }
 

@@ -76,6 +76,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
     std::optional<api::Head> head;
     std::string body;
     bool done = false;
+    bool broken = false;
   };
 
   Task<void> serve();

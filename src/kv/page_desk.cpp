@@ -8,6 +8,8 @@ namespace fermata::kv {
 namespace {
 
 constexpr std::string_view nameless = "id.";
+// What an imported page says of its price counts up to this, so that it can be evicted.
+constexpr double price_max_s_per_token = 1;
 
 Tokens length(std::span<const TokenId> tokens) {
   return Tokens(static_cast<std::int64_t>(tokens.size()));
@@ -38,7 +40,7 @@ PageOutcome outcome_of(store::Outcome outcome) {
 }
 
 void refuse(const PageCommand& command, PageOutcome outcome) {
-  command.reply->give({.outcome = outcome, .pages = {}});
+  command.reply->give({.outcome = outcome});
 }
 
 }  // namespace
@@ -53,6 +55,19 @@ std::optional<store::Page> find_page(const store::Store& store, const Owner& own
   }
   page = store.find(id);
   return page && page->owner == store::Owner{owner} ? page : std::nullopt;
+}
+
+PageDesk::PageDesk(const ArchiveOptions& options, Pool& pool, store::Kind kind,
+                   std::shared_ptr<const engine::RangeCheck> check)
+    : options_(options), pool_(pool), kind_(kind) {
+  gate_.change(options.fingerprint, kind, std::move(check));
+}
+
+void PageDesk::change_fingerprint(const store::Fingerprint& fingerprint, store::Kind kind,
+                                  std::shared_ptr<const engine::RangeCheck> check) {
+  options_.fingerprint = fingerprint;
+  kind_ = kind;
+  gate_.change(fingerprint, kind, std::move(check));
 }
 
 void PageDesk::carry_out(PageCommand command) {
@@ -80,9 +95,12 @@ store::Submit PageDesk::hand_in(Ticket ticket, const PageCommand& command,
       return store.fork(ticket, page.id, command.to);
     case PageAction::erase:
       return store.erase(ticket, page.id);
+    case PageAction::export_part:
+      return store.read_part(ticket, page.id, command.part);
     case PageAction::list:
     case PageAction::get:
     case PageAction::spill:
+    case PageAction::import:
       break;
   }
   return store.list(ticket, store::Owner{command.owner}, command.name);
@@ -90,7 +108,12 @@ store::Submit PageDesk::hand_in(Ticket ticket, const PageCommand& command,
 
 void PageDesk::hand_in(PageCommand command, const store::Page& page) {
   const Ticket ticket(next_ticket_++);
-  switch (hand_in(ticket, command, page)) {
+  const store::Submit handed_in = hand_in(ticket, command, page);
+  wait_for(handed_in, ticket, std::move(command));
+}
+
+void PageDesk::wait_for(store::Submit handed_in, Ticket ticket, PageCommand command) {
+  switch (handed_in) {
     case store::Submit::accepted:
       waiting_.emplace(ticket, std::move(command));
       return;
@@ -99,6 +122,34 @@ void PageDesk::hand_in(PageCommand command, const store::Page& page) {
     case store::Submit::stopping:
       return refuse(command, PageOutcome::stopping);
   }
+}
+
+// A page is replaced only by its own extension.
+void PageDesk::carry_out(PageImport import) {
+  PageCommand& command = import.command;
+  store::Parcel& parcel = import.parcel;
+  store::Draft draft;
+  draft.owner = store::Owner{command.owner};
+  draft.fingerprint = parcel.page.fingerprint;
+  draft.kind = parcel.page.kind;
+  draft.reason = store::Reason::client_request;
+  draft.from_outside = true;
+  draft.name = command.name;
+  draft.price_seconds = std::min(parcel.page.price_seconds,
+                                 price_max_s_per_token * static_cast<double>(parcel.tokens.size()));
+  draft.in_chunks = parcel.page.in_chunks;
+  if (const auto there = options_.store->find(draft.owner, draft.name)) {
+    const bool goes_on = there->fingerprint == draft.fingerprint && there->kind == draft.kind &&
+                         store::is_prefix(*there, parcel.tokens);
+    if (!goes_on) return refuse(command, PageOutcome::taken);
+    draft.pinned = there->pinned;
+  }
+  draft.tokens = std::move(parcel.tokens);
+  std::vector<store::BlockBytes> blocks;
+  for (const auto bytes : parcel.blocks) blocks.push_back({bytes, import.body});
+  const Ticket ticket(next_ticket_++);
+  const store::Submit handed_in = options_.store->save(ticket, std::move(draft), std::move(blocks));
+  wait_for(handed_in, ticket, std::move(command));
 }
 
 // A turn that was being written took the place of the page meanwhile: it is what was meant.
@@ -121,7 +172,22 @@ void PageDesk::take(store::Completion completion) {
     return refuse(command, outcome_of(completion.outcome));
   }
   if (command.action == PageAction::list) return answer(command, completion.pages);
+  if (command.action == PageAction::export_part) return give_part(command, std::move(completion));
   answer(command, std::span(&completion.page, 1));
+}
+
+void PageDesk::give_part(const PageCommand& command, store::Completion completion) {
+  store::Store& store = *options_.store;
+  const store::Page& page = completion.page;
+  if (!store.hold(page.id)) return refuse(command, PageOutcome::missing);
+  PageAnswer out;
+  out.id = std::string(nameless) + to_hex(page.id);
+  out.hold = std::shared_ptr<const void>(nullptr,
+                                         [&store, id = page.id](const void*) { store.let_go(id); });
+  out.is_last = command.part == store::block_count(page.kind, page.tokens);
+  out.part = std::move(completion.blocks.front());
+  out.bytes = Bytes(static_cast<std::int64_t>(out.part.size())) + page.bytes;
+  command.reply->give(std::move(out));
 }
 
 void PageDesk::stop() {

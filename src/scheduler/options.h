@@ -35,6 +35,7 @@ struct SchedulerOptions {
   // For bytes of parked sequences on their way to what is slower, and back; 0: what does not fit in
   // preempt_ram is computed again.
   Bytes page_ram{std::int64_t{512} << 20};
+  bool strictly_exact = false;  // preempt_ram 0 does not keep them from what is slower, either.
   // What is slower than RAM. None: the archive's store, if there is one.
   std::function<std::unique_ptr<kv::Spill>()> make_spill;
   // For conversations that nobody computes. None: no limit; 0: they are lost with their cells.

@@ -15,7 +15,12 @@ SubmitOutcome Scheduler::push(Question question) {
 
 SubmitOutcome Scheduler::ask(PageCommand command) {
   FERMATA_CHECK(keeps_pages(), "a question about pages that nobody keeps");
-  return push(std::move(command));
+  if (command.action != PageAction::import) return push(std::move(command));
+  const auto reply = command.reply;
+  auto checked = page_desk_.gate().check(std::move(command));
+  if (checked) return push(std::move(*checked));
+  reply->give({.outcome = checked.error()});
+  return SubmitOutcome::accepted;
 }
 
 SubmitOutcome Scheduler::ask(SlotCommand command) {
@@ -32,6 +37,8 @@ bool Scheduler::take_questions() {
   for (Question& question : from_outside_.questions) {
     if (auto* of_page = std::get_if<PageCommand>(&question)) {
       page_desk_.carry_out(std::move(*of_page));
+    } else if (auto* import = std::get_if<kv::PageImport>(&question)) {
+      page_desk_.carry_out(std::move(*import));
     } else {
       slot_desk_.carry_out(std::move(std::get<SlotCommand>(question)));
     }
@@ -44,7 +51,9 @@ void Scheduler::refuse_questions() {
   questions_.drain(from_outside_.questions);
   for (const Question& question : from_outside_.questions) {
     if (const auto* of_page = std::get_if<PageCommand>(&question)) {
-      of_page->reply->give({.outcome = PageOutcome::stopping, .pages = {}});
+      of_page->reply->give({.outcome = PageOutcome::stopping});
+    } else if (const auto* import = std::get_if<kv::PageImport>(&question)) {
+      import->command.reply->give({.outcome = PageOutcome::stopping});
     } else {
       std::get<SlotCommand>(question).reply->give({.outcome = SlotOutcome::stopping});
     }

@@ -382,7 +382,7 @@ void Scheduler::fit_to(const engine::Engine& next) {
     const store::Fingerprint fingerprint = options_.workshop->fingerprint(next.geometry());
     archive_.change_fingerprint(fingerprint, !next.capabilities().move_ranges);
     spilling_.change_fingerprint(fingerprint, archive_.kind());
-    page_desk_.change_fingerprint(fingerprint, archive_.kind());
+    page_desk_.change_fingerprint(fingerprint, archive_.kind(), next.range_check());
     slot_desk_.change_fingerprint(fingerprint);
   }
 }

@@ -21,8 +21,8 @@ Bytes cache_share_for_idle(const std::optional<Bytes>& budget) {
 // Whether bytes of parked sequences may go on to what is slower than RAM. Without overcommit nobody
 // is parked, but for a change that failed.
 bool spills(const SchedulerOptions& options) {
-  const bool is_wanted = options.overcommit && options.page_ram > Bytes(0) &&
-                         options.preempt_ram != std::optional(Bytes(0));
+  const bool keeps_bytes = options.preempt_ram != std::optional(Bytes(0)) || options.strictly_exact;
+  const bool is_wanted = options.overcommit && options.page_ram > Bytes(0) && keeps_bytes;
   return is_wanted && (options.make_spill || options.archive.store != nullptr);
 }
 
@@ -55,7 +55,7 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
                       .cache_min = options.cache_min}),
       archive_(options.archive, pool_, !engine.capabilities().move_ranges),
       spilling_(pool_, stats_, make_spill(options, archive_.kind())),
-      page_desk_(options.archive, pool_, archive_.kind()),
+      page_desk_(options.archive, pool_, archive_.kind(), engine.range_check()),
       slot_desk_({.files = options.slot_files,
                   .archive = options.archive,
                   .evict = [this](Seat seat) { evict(seat); },

@@ -6,6 +6,7 @@
 #include "core/slots.h"
 #include "engine/engine.h"
 #include "kv/archive.h"
+#include "kv/page_desk.h"
 #include "policy/view.h"
 #include "scheduler/sequence.h"
 
@@ -33,7 +34,7 @@ struct Rows {
   std::vector<engine::GroupResult> results;
 };
 
-using Question = std::variant<PageCommand, SlotCommand>;
+using Question = std::variant<PageCommand, kv::PageImport, SlotCommand>;
 
 // What came since the last tick.
 struct FromOutside {

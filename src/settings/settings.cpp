@@ -109,8 +109,12 @@ std::optional<std::string> find_fault(const Settings& settings) {
   const bool no_cache = settings.server.cache_ram_mib == 0 || !settings.server.cache_prompt;
   if (!settings.pages.folder.empty() && no_cache) {
     return "--page-dir brings conversations back by way of --cache-ram: set that above 0, and do "
-           "not "
-           "give --no-cache-prompt";
+           "not give --no-cache-prompt";
+  }
+  const PreemptSettings& preempt = settings.preempt;
+  if (preempt.exactness == "strict" && preempt.ram_mib == 0 && settings.pages.folder.empty()) {
+    return "--exactness strict keeps the bytes of who is parked: raise --preempt-ram above 0, or "
+           "give a --page-dir";
   }
   return prefix_fault(settings.server.api_prefix);
 }

@@ -50,6 +50,7 @@ struct BatchSettings {
 struct PreemptSettings {
   bool enabled = true;
   std::int64_t ram_mib = 8192;            // For the bytes of parked sequences. -1: no limit.
+  std::string exactness = "declared";     // declared, strict.
   std::string policy = "smallest";        // smallest, youngest, oldest, largest, admission-only.
   std::int64_t every = 0;                 // Test: park each sequence after so many tokens.
   bool last_resort_only = false;          // Test: no parks for cells before a step found none.

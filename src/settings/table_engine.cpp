@@ -7,6 +7,7 @@ namespace {
 constexpr std::array<std::string_view, 9> kv_types = {"f32",  "f16",    "bf16", "q8_0", "q4_0",
                                                       "q4_1", "iq4_nl", "q5_0", "q5_1"};
 constexpr std::array<std::string_view, 3> reconfigure_paths = {"auto", "beside", "in_place"};
+constexpr std::array<std::string_view, 2> exactness_classes = {"declared", "strict"};
 constexpr std::array<std::string_view, 6> preempt_policies = {
     "smallest", "youngest", "oldest", "largest", "cost", "admission-only"};
 constexpr std::array<std::string_view, 3> on_off_auto = {"on", "off", "auto"};
@@ -150,12 +151,24 @@ constexpr Row rows[] = {
      .env = "LLAMA_ARG_PREEMPT_RAM",
      .placeholder = "N",
      .help = "RAM that the exact bytes of parked requests may hold; over it they are recomputed",
-     .note = "-1 = no limit, 0 = always recompute",
+     .note = "-1 = no limit, 0 = always recompute, but for --exactness strict",
      .group = Group::preemption,
      .change = Change::start,
      .unit = "MiB",
      .range = {0, 1 << 30, false, -1},
      .target = bind<&Settings::preempt, &PreemptSettings::ram_mib>()},
+    {.names = {"--exactness"},
+     .env = "FERMATA_EXACTNESS",
+     .placeholder = "CLASS",
+     .help =
+         "what may become of a parked request's bytes\n"
+         "declared: without room for them its tokens are computed again, and the reply says so\n"
+         "strict: never while RAM or --page-dir has room, not with --preempt-ram 0 either\n"
+         "allowed values: declared, strict\n{default}",
+     .group = Group::preemption,
+     .change = Change::start,
+     .choices = exactness_classes,
+     .target = bind<&Settings::preempt, &PreemptSettings::exactness>()},
     {.names = {"--preempt-policy"},
      .env = "FERMATA_PREEMPT_POLICY",
      .placeholder = "NAME",

@@ -97,8 +97,6 @@ constexpr Row rows[] = {
     value(Group::server, {"-sps", "--slot-prompt-similarity"}, "SIMILARITY", ""),
     variable(Group::server, "AIP_MODE"),
 
-    value(Group::preemption, {"--exactness"}, "CLASS", "FERMATA_EXACTNESS"),
-
     value(Group::sources, {"-mu", "--model-url"}, "MODEL_URL", "LLAMA_ARG_MODEL_URL"),
     value(Group::sources, {"-dr", "--docker-repo"}, "[<repo>/]<model>[:quant]",
           "LLAMA_ARG_DOCKER_REPO"),

@@ -39,8 +39,10 @@ void Catalog::insert(Entry entry) {
     if (block.pages == 0 || block.lost) {
       block.bytes = file_bytes(ref);
       block.lost = false;
+      block.from_outside = true;
       block_bytes_ += block.bytes;
     }
+    if (!page.from_outside) block.from_outside = false;
     ++block.pages;
   }
   manifest_bytes_ += manifest_bytes(slot.entry);
@@ -260,6 +262,11 @@ std::vector<PageId> Catalog::unused_since(std::int64_t before) const {
 bool Catalog::has_block(const ContentId& id) const {
   const auto at = blocks_.find(id);
   return at != blocks_.end() && !at->second.lost;
+}
+
+bool Catalog::is_from_outside(const ContentId& id) const {
+  const auto at = blocks_.find(id);
+  return at != blocks_.end() && at->second.from_outside;
 }
 
 void Catalog::lose_block(const ContentId& id) {

@@ -59,6 +59,8 @@ class Catalog {
   std::vector<PageId> unused_since(std::int64_t before) const;
 
   bool has_block(const ContentId& id) const;
+  // Its bytes came with imported pages alone. False: there is no such block.
+  bool is_from_outside(const ContentId& id) const;
   // Its bytes are lost: whoever stores such a block has to write it again.
   void lose_block(const ContentId& id);
 
@@ -88,6 +90,7 @@ class Catalog {
     Bytes bytes;
     std::size_t pages = 0;
     bool lost = false;
+    bool from_outside = false;
   };
   using NameKey = std::pair<Owner, std::string>;
 

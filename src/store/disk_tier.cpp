@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t piece_bytes = std::size_t{32} << 10;
 
 // `got` is less than all at the file's end.
-int read_pieces(const Fd& file, Arrival& into, std::size_t& got) {
+int read_pieces(const Fd& file, Intake& into, std::size_t& got) {
   const std::span<std::byte> bytes = into.bytes();
   for (got = 0; got < bytes.size();) {
     const auto piece = bytes.subspan(got, std::min(piece_bytes, bytes.size() - got));
@@ -64,7 +64,7 @@ Outcome DiskTier::do_put(const BlockRef& block, const Fingerprint& fingerprint,
   return outcome_of(error) == Outcome::full ? Outcome::full : Outcome::failed;
 }
 
-Outcome DiskTier::do_get(const BlockRef& block, const Fingerprint& fingerprint, Arrival& into) {
+Outcome DiskTier::do_get(const BlockRef& block, const Fingerprint& fingerprint, Intake& into) {
   const std::string name = to_hex(block.id);
   Fd file;
   std::uint64_t size = 0;

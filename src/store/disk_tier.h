@@ -19,7 +19,7 @@ class DiskTier final : public Tier {
  protected:
   Outcome do_put(const BlockRef& block, const Fingerprint& fingerprint,
                  std::span<const std::byte> bytes) override;
-  Outcome do_get(const BlockRef& block, const Fingerprint& fingerprint, Arrival& into) override;
+  Outcome do_get(const BlockRef& block, const Fingerprint& fingerprint, Intake& into) override;
   Outcome do_erase(const BlockRef& block) override;
   void do_condemn(const BlockRef& block, Outcome why) override;
   Outcome do_settle() override;

@@ -26,6 +26,7 @@ constexpr std::size_t entry_fixed_bytes =
     16 + 8 + 32 + 32 + 4 + 8 + 8 + 8 + 4 + 4 + 4 + 4 + 4 + 4 + 4;
 constexpr std::size_t block_ref_bytes = 16 + 4 + 8;
 constexpr std::uint8_t flag_pinned = 1;
+constexpr std::uint8_t flag_from_outside = 2;
 
 std::uint64_t checksum(std::span<const std::byte> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
@@ -47,7 +48,8 @@ void write_entry(ByteWriter& out, const Entry& entry) {
   out.bytes(page.fingerprint);
   out.number(static_cast<std::uint8_t>(page.kind));
   out.number(static_cast<std::uint8_t>(page.reason));
-  out.number(page.pinned ? flag_pinned : std::uint8_t{0});
+  out.number(static_cast<std::uint8_t>((page.pinned ? flag_pinned : 0) |
+                                       (page.from_outside ? flag_from_outside : 0)));
   out.number(static_cast<std::uint8_t>(page.name.size()));
   out.number(page.price_seconds);
   out.number(page.created);
@@ -113,6 +115,7 @@ bool read_entry(ByteReader& in, Entry& entry) {
   const auto flags = in.number<std::uint8_t>();
   const auto name_bytes = in.number<std::uint8_t>();
   page.pinned = (flags & flag_pinned) != 0;
+  page.from_outside = (flags & flag_from_outside) != 0;
   page.price_seconds = in.number<double>();
   page.created = in.number<std::int64_t>();
   page.last_used = in.number<std::int64_t>();

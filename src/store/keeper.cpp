@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "store/disk_tier.h"
 #include "store/keeper_parts.h"
+#include "store/parcel.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -223,6 +224,20 @@ Outcome Keeper::Parts::load(const Entry& entry, std::size_t blocks, Loaded& into
   return Outcome::done;
 }
 
+Outcome Keeper::Parts::read_part(const Entry& entry, std::size_t part, ByteBuffer& into) {
+  if (part == 0) {
+    Manifest manifest;
+    const Outcome outcome = read_manifest(entry.page.id, manifest);
+    if (outcome != Outcome::done) return outcome;
+    const std::vector<std::byte> bytes = parcel_beginning(std::move(manifest));
+    if (!resize(into, bytes.size())) return Outcome::failed;
+    std::ranges::copy(bytes, into.begin());
+    return Outcome::done;
+  }
+  const BlockRef& block = entry.blocks[part - 1];
+  return tier->get(block, entry.page.fingerprint, into);
+}
+
 void Keeper::Parts::drop_damaged(const PageId& id) {
   const std::lock_guard lock(changing);
   if (!writable()) return;
@@ -342,6 +357,20 @@ Outcome Keeper::load(const PageId& id, const Fingerprint& fingerprint, std::size
   }
   if (outcome != Outcome::done) into.blocks.clear();
   parts_->stats.loads[outcome].add();
+  return outcome;
+}
+
+Outcome Keeper::read_part(const PageId& id, std::size_t part, ByteBuffer& into, Page& page) {
+  Entry entry;
+  {
+    const std::shared_lock lock(parts_->catalog_lock);
+    const Entry* found = parts_->catalog.find(id);
+    if (found == nullptr || part > found->blocks.size()) return Outcome::missing;
+    entry = *found;
+  }
+  const Outcome outcome = parts_->read_part(entry, part, into);
+  page = std::move(entry.page);
+  if (outcome != Outcome::done && outcome != Outcome::failed) parts_->drop_damaged(id);
   return outcome;
 }
 

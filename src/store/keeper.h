@@ -99,6 +99,9 @@ class Keeper {
                const std::function<bool()>& go_on = {});
   // `into.blocks` may hold buffers to be used first.
   Outcome load(const PageId& id, const Fingerprint& fingerprint, std::size_t blocks, Loaded& into);
+  // A part of the page as a parcel: 0 its beginning, then one for each block. done, missing,
+  // damaged, foreign, failed.
+  Outcome read_part(const PageId& id, std::size_t part, ByteBuffer& into, Page& page);
   Outcome erase(const PageId& id);
   Outcome pin(const PageId& id, bool pinned, Page& page);
   Outcome rename(const PageId& id, const std::string& to, Page& page);

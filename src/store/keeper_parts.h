@@ -69,6 +69,8 @@ struct Keeper::Parts {
                const std::function<bool()>& go_on);
   Outcome make_entry(const Draft& draft, std::span<const BlockBytes> given, Entry& entry,
                      const std::function<bool()>& go_on);
+  // done: the block is there, with these bytes. missing: it is to be written. failed: as read.
+  Outcome find_block(const Entry& entry, const BlockRef& block, std::span<const std::byte> bytes);
   Outcome write_blocks(const Entry& entry, std::span<const BlockBytes> given,
                        std::vector<BlockRef>& written, const std::function<bool()>& go_on);
   Outcome refresh_same(const Draft& draft, const Entry& entry, Page& saved, bool& found);
@@ -96,6 +98,7 @@ struct Keeper::Parts {
   void unlink(const Leaving& leaving);
   Outcome evict(const std::vector<PageId>& pages, Eviction why);
   Outcome load(const Entry& entry, std::size_t blocks, Loaded& into);
+  Outcome read_part(const Entry& entry, std::size_t part, ByteBuffer& into);
   Outcome read_manifest(const PageId& id, Manifest& out);
   void drop_damaged(const PageId& id);
   void aside(const Folder& from, const std::string& name, Outcome why);

@@ -38,6 +38,7 @@ Outcome Keeper::Parts::make_entry(const Draft& draft, std::span<const BlockBytes
   page.kind = draft.kind;
   page.reason = draft.reason;
   page.pinned = draft.pinned;
+  page.from_outside = draft.from_outside;
   page.name = draft.name;
   page.price_seconds = draft.price_seconds;
   page.created = page.last_used = now();
@@ -90,6 +91,27 @@ Outcome Keeper::Parts::make_room(const Entry& entry, const std::vector<PageId>& 
   }
 }
 
+Outcome Keeper::Parts::find_block(const Entry& entry, const BlockRef& block,
+                                  std::span<const std::byte> bytes) {
+  {
+    const std::shared_lock lock(catalog_lock);
+    if (!catalog.has_block(block.id)) return Outcome::missing;
+    if (!entry.page.from_outside && !catalog.is_from_outside(block.id)) return Outcome::done;
+  }
+  ByteBuffer there;
+  const Outcome outcome = tier->get(block, entry.page.fingerprint, there);
+  if (outcome == Outcome::failed) return outcome;
+  if (outcome != Outcome::done) {
+    const std::unique_lock lock(catalog_lock);
+    catalog.lose_block(block.id);
+    return Outcome::missing;
+  }
+  if (std::ranges::equal(there, bytes)) return Outcome::done;
+  log_warn("pages: other bytes than those to be stored have the content id {}: somebody made them",
+           to_hex(block.id));
+  return Outcome::failed;
+}
+
 Outcome Keeper::Parts::write_blocks(const Entry& entry, std::span<const BlockBytes> given,
                                     std::vector<BlockRef>& written_now,
                                     const std::function<bool()>& go_on) {
@@ -97,11 +119,11 @@ Outcome Keeper::Parts::write_blocks(const Entry& entry, std::span<const BlockByt
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (go_on && !go_on()) return Outcome::stopping;
     const BlockRef& block = entry.blocks[i];
-    {
-      const std::shared_lock lock(catalog_lock);
-      if (catalog.has_block(block.id) || !done.insert(block.id).second) continue;
-    }
-    const Outcome outcome = tier->put(block, entry.page.fingerprint, given[i].bytes);
+    if (!done.insert(block.id).second) continue;
+    Outcome outcome = find_block(entry, block, given[i].bytes);
+    if (outcome == Outcome::done) continue;
+    if (outcome != Outcome::missing) return outcome;
+    outcome = tier->put(block, entry.page.fingerprint, given[i].bytes);
     if (outcome != Outcome::done) return outcome;
     written_now.push_back(block);
     written(file_bytes(block));

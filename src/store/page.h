@@ -58,10 +58,11 @@ struct Page {
   Fingerprint fingerprint{};
   Kind kind = Kind::blocks;
   Reason reason = Reason::idle;
-  bool pinned = false;       // Never evicted, not by age either.
-  std::string name;          // Empty: none. Else unique for its owner.
-  double price_seconds = 0;  // Of prefill that are lost with it.
-  std::int64_t created = 0;  // Seconds since 1970.
+  bool pinned = false;        // Never evicted, not by age either.
+  bool from_outside = false;  // Somebody's bytes, imported. See Draft.
+  std::string name;           // Empty: none. Else unique for its owner.
+  double price_seconds = 0;   // Of prefill that are lost with it.
+  std::int64_t created = 0;   // Seconds since 1970.
   std::int64_t last_used = 0;
   Tokens tokens;
   Tokens in_chunks;  // Leading tokens computed as whole chunks; only kept for the caller.
@@ -76,6 +77,9 @@ struct Draft {
   Kind kind = Kind::blocks;
   Reason reason = Reason::idle;
   bool pinned = false;
+  // The bytes are not ours: who made them may have chosen such as have the content id of others'.
+  // So they are compared with what is there under their ids, and so is what later has theirs.
+  bool from_outside = false;
   std::string name;  // Empty: none. Else takes the place of the owner's page of that name.
   // A page without a name or a pin that these tokens go on from, or are the same as, goes when this
   // one is durable, unless it is being loaded; and what a named page holds is not stored once more

@@ -25,7 +25,7 @@ struct Job {
   std::vector<BlockBytes> given;    // save
   PageId id;                        // All but save and list.
   Fingerprint fingerprint{};        // load
-  std::size_t blocks = 0;           // load
+  std::size_t blocks = 0;           // load; read_part: which.
   std::vector<ByteBuffer> buffers;  // load
   bool held = false;                // load
   bool pinned = false;              // pin
@@ -93,7 +93,7 @@ Submit Store::Parts::submit(Job job, BoundedQueue<Job>& queue) {
   const bool too_many =
       before > 0 && bytes.value > 0 && before + bytes.value > options.bytes_in_flight_max.value;
   const PageId id = job.id;
-  const bool load = job.operation == Operation::load;
+  const bool load = job.operation == Operation::load || job.operation == Operation::read_part;
   const bool held = !too_many && load && keeper->hold(id);
   job.held = held;
   const PushOutcome pushed = too_many ? PushOutcome::full : queue.push(std::move(job));
@@ -142,6 +142,9 @@ Outcome Store::Parts::perform(Job& job, Completion& out) {
       out.blocks = std::move(loaded.blocks);
       return outcome;
     }
+    case Operation::read_part:
+      out.blocks.resize(1);
+      return keeper->read_part(job.id, job.blocks, out.blocks.front(), out.page);
     case Operation::erase:
       return keeper->erase(job.id);
     case Operation::pin:
@@ -219,6 +222,12 @@ Submit Store::load(Ticket ticket, const PageId& id, const Fingerprint& fingerpri
   job.fingerprint = fingerprint;
   job.blocks = blocks;
   job.buffers = std::move(buffers);
+  return parts_->submit(std::move(job), parts_->reads);
+}
+
+Submit Store::read_part(Ticket ticket, const PageId& id, std::size_t part) {
+  Job job = job_of(ticket, Operation::read_part, id);
+  job.blocks = part;
   return parts_->submit(std::move(job), parts_->reads);
 }
 

@@ -29,7 +29,7 @@ namespace fermata::store {
 
 using Ticket = Id<struct StoreTicketTag, std::uint64_t>;  // The caller's own number.
 
-enum class Operation : std::uint8_t { save, load, erase, pin, rename, fork, list };
+enum class Operation : std::uint8_t { save, load, read_part, erase, pin, rename, fork, list };
 
 enum class Submit : std::uint8_t {
   accepted,  // Exactly one completion will carry the ticket, whatever happens.
@@ -39,7 +39,7 @@ enum class Submit : std::uint8_t {
 
 // How an operation ended. save: done, full, refused_rate, failed, stopping. load: done, missing,
 // damaged, foreign, failed, stopping. erase: done, missing, failed, stopping. pin: as erase, and
-// full. rename and fork: as pin, and taken, damaged. list: done, stopping.
+// full. rename and fork: as pin, and taken, damaged. list: done, stopping. read_part: as load.
 struct Completion {
   Ticket ticket;
   Operation operation = Operation::save;
@@ -47,7 +47,7 @@ struct Completion {
   Page page;                       // Where it is done and is about one page: as it is now.
   std::vector<TokenId> tokens;     // load
   std::vector<std::byte> extra;    // load
-  std::vector<ByteBuffer> blocks;  // load: the first blocks, exactly as saved.
+  std::vector<ByteBuffer> blocks;  // load: the first blocks, exactly as saved; read_part: the one.
   std::vector<BlockBytes> given;   // save: what was handed in, to be let go on this thread.
   std::vector<Page> pages;         // list
   Micros took;                     // On the worker.
@@ -100,6 +100,8 @@ class Store {
   // fingerprint.
   [[nodiscard]] Submit load(Ticket ticket, const PageId& id, const Fingerprint& fingerprint,
                             std::size_t blocks, std::vector<ByteBuffer> buffers = {});
+  // See Keeper::read_part. The page is not evicted meanwhile.
+  [[nodiscard]] Submit read_part(Ticket ticket, const PageId& id, std::size_t part);
   [[nodiscard]] Submit erase(Ticket ticket, const PageId& id);
   [[nodiscard]] Submit pin(Ticket ticket, const PageId& id, bool pinned);
   // REQUIRES: valid_name(to). fork: a new page of the same blocks, not pinned.

@@ -26,9 +26,9 @@ Outcome Tier::get(const BlockRef& block, const Fingerprint& fingerprint, ByteBuf
   const Micros began = clock_.now();
   Outcome outcome = Outcome::failed;  // There is no memory for it.
   if (resize(into, static_cast<std::size_t>(block.bytes.value))) {
-    Arrival arrival(fingerprint, into);
-    outcome = do_get(block, fingerprint, arrival);
-    if (outcome == Outcome::done && arrival.id() != block.id) outcome = Outcome::damaged;
+    Intake intake(fingerprint, into);
+    outcome = do_get(block, fingerprint, intake);
+    if (outcome == Outcome::done && intake.id() != block.id) outcome = Outcome::damaged;
   }
   if (outcome == Outcome::damaged || outcome == Outcome::foreign) do_condemn(block, outcome);
   stats_.gets[outcome].add();

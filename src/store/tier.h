@@ -5,7 +5,7 @@
 #include "base/byte_buffer.h"
 #include "base/clock.h"
 #include "base/types.h"
-#include "store/arrival.h"
+#include "store/intake.h"
 #include "store/outcome.h"
 #include "store/page.h"
 #include "store/stats.h"
@@ -57,7 +57,7 @@ class Tier {
   virtual Outcome do_put(const BlockRef& block, const Fingerprint& fingerprint,
                          std::span<const std::byte> bytes) = 0;
   // `into` has block.bytes bytes. Whoever gets them in pieces tells it of each.
-  virtual Outcome do_get(const BlockRef& block, const Fingerprint& fingerprint, Arrival& into) = 0;
+  virtual Outcome do_get(const BlockRef& block, const Fingerprint& fingerprint, Intake& into) = 0;
   virtual Outcome do_erase(const BlockRef& block) = 0;
   // Puts what is damaged or foreign out of the way.
   virtual void do_condemn(const BlockRef& block, Outcome why) = 0;

@@ -58,6 +58,21 @@ def test_on_disk_and_back_no_byte_differs(start: Callable[..., Server], tmp_path
     wait_until(lambda: figures(server)["fermata_passing_bytes"] == 0, "the writer to be done")
 
 
+def test_strictly_exact_without_ram(start: Callable[..., Server], tmp_path: Path) -> None:
+    """--preempt-ram 0 computed everything again, with a disk at hand and exactness asked for."""
+    expected = essence(start(*WIDE).complete(**long_body()))
+    flags = (*WIDE, "--preempt-ram", "0", "--preempt-every", "7", "--page-dir",
+             str(tmp_path / "pages"))
+    server = start(*flags, "--exactness", "strict")
+    reply = server.complete(**long_body())
+    assert essence(reply) == expected
+    assert reply["fermata"]["exactness"] == "exact" and reply["fermata"]["modes"] == ["swap"]
+    check_nothing_is_left(server)
+    server.stop()
+    declared = start(*flags).complete(**long_body())["fermata"]
+    assert declared["exactness"] == "recomputed" and declared["modes"] == ["recompute"]
+
+
 def test_held_on_disk_until_it_is_let_back(start: Callable[..., Server], tmp_path: Path) -> None:
     server = start(*WIDE, "--page-dir", str(tmp_path / "pages"))
     body = long_body(n_predict=300, cache_prompt=False)

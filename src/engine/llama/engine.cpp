@@ -133,7 +133,7 @@ LlamaEngine::LlamaEngine(const LlamaModel& model, Threadpools pools, llama_conte
   capabilities_ = Capabilities{
       .truncate_anywhere = kind_ == MemoryKind::attention,
       .share_prefix = first_seat_ == 1,
-      .move_ranges = ranges_.has_value(),
+      .move_ranges = ranges_ != nullptr,
       .ranges_are_cheap = ranges_ && !ranges_->v_transposed(),
       .move_sequences = true,
       .cancel_in_ubatch = is_attention(kind_) && model.on_cpu_only(),

@@ -61,6 +61,7 @@ class LlamaEngine final : public Engine {
   Result<void, MoveFault> export_range(Seat seat, Tokens begin, Tokens end,
                                        ByteBuffer& into) override;
   Result<void, MoveFault> import_range(Seat seat, std::span<const std::byte> bytes) override;
+  std::shared_ptr<const RangeCheck> range_check() const override { return ranges_; }
   Result<void, MoveFault> export_sequence(Seat seat, ByteBuffer& into) override;
   Result<void, MoveFault> import_sequence(Seat seat, std::span<const std::byte> bytes) override;
   Result<void, MoveFault> export_state(Seat seat, ByteBuffer& into) override;
@@ -108,7 +109,7 @@ class LlamaEngine final : public Engine {
   llama_context_ptr context_;
   llama_seq_id first_seat_ = 0;  // 1 where sequence 0 is scratch: then a state's bytes do not
                                  // depend on the number of seats.
-  std::optional<RangeCodec> ranges_;
+  std::shared_ptr<const RangeCodec> ranges_;  // Null: they do not move.
   std::uint64_t snapshot_mark_;  // In every exported sequence: an engine alike wrote it.
   Batch batch_;
   std::vector<Slice> slices_;                         // Of the running call.

@@ -116,7 +116,7 @@ void LlamaEngine::learn_range_format(const LlamaModel& model) {
     format.add(model.info().architecture).add(static_cast<std::int64_t>(shape.layers.size()));
     format.add(shape.k).add(shape.v).add(transposed ? 1 : 0);
     format.add(has_long_rope_factors(model, limits_.window) ? 1 : 0);
-    ranges_.emplace(shape, format.finish());
+    ranges_ = std::make_shared<RangeCodec>(shape, format.finish());
     return;
   }
   log_warn("this model's cells are written in a way that is not known: they cannot be moved");

@@ -41,6 +41,12 @@ bool RangeCodec::is_state(Tokens tokens, std::span<const std::byte> state) const
   return tokens > Tokens(0) && tokens <= n_ctx_max && shape_.holds(state, Tokens(0), tokens);
 }
 
+bool RangeCodec::is_sound(std::span<const std::byte> bytes, Tokens begin, Tokens end) const {
+  const auto range = read(bytes);
+  return range && range->begin == begin && range->end == end &&
+         shape_.is_finite(range->state, end - begin);
+}
+
 std::optional<RangeCodec::Range> RangeCodec::read(std::span<const std::byte> bytes) const {
   Header header{};
   if (bytes.size() < sizeof(header)) return std::nullopt;

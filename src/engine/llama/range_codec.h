@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/types.h"
+#include "engine/engine.h"
 #include "engine/llama/state_format.h"
 #include "engine/model.h"
 
@@ -11,7 +12,7 @@
 
 namespace fermata::engine::llama {
 
-class RangeCodec {
+class RangeCodec final : public RangeCheck {
  public:
   // `format` names everything that must be equal for bytes to have a meaning: model, KV types,
   // library, layout of V, choice of rope factors.
@@ -33,6 +34,7 @@ class RangeCodec {
   };
   // Empty when the bytes are anything but one whole range in this format.
   std::optional<Range> read(std::span<const std::byte> bytes) const;
+  bool is_sound(std::span<const std::byte> bytes, Tokens begin, Tokens end) const override;
   // Whether it is what lies behind the header of a range from the first token on.
   bool is_state(Tokens tokens, std::span<const std::byte> state) const;
 

@@ -9,6 +9,8 @@ namespace {
 constexpr std::uint32_t magic = 0xaf143cd8;
 constexpr std::size_t extension_bytes = 12;
 constexpr std::uint32_t most_layers = 1024;
+constexpr float most_f16 = 65504;
+constexpr std::uint16_t most_bf16 = 0x4780;  // The next above it.
 
 // Reads little-endian values and never beyond the end: `bad` once something was missing.
 class Reader {
@@ -136,6 +138,30 @@ bool try_read(Reader& in, bool extension, CacheShape& shape) {
   return read_layers(in, cells, shape);
 }
 
+template <class T, class Good>
+bool all_numbers(std::span<const std::byte> bytes, Good good) {
+  bool all = true;
+  for (std::size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T)) {
+    T number;
+    std::memcpy(&number, bytes.data() + at, sizeof number);
+    all &= good(number);
+  }
+  return all;
+}
+
+bool are_finite(ggml_type type, std::span<const std::byte> bytes) {
+  switch (type) {
+    case GGML_TYPE_F16:
+      return all_numbers<std::uint16_t>(bytes, [](auto n) { return (n & 0x7c00) != 0x7c00; });
+    case GGML_TYPE_BF16:
+      return all_numbers<std::uint16_t>(bytes, [](auto n) { return (n & 0x7fff) <= most_bf16; });
+    case GGML_TYPE_F32:
+      return all_numbers<float>(bytes, [](float n) { return n >= -most_f16 && n <= most_f16; });
+    default:  // The scales of packed numbers are half floats.
+      return ggml_validate_row_data(type, bytes.data(), bytes.size());
+  }
+}
+
 std::string find_width_fault(const char* field, ggml_type type, std::int64_t width,
                              const char* what) {
   const std::int64_t block = ggml_blck_size(type);
@@ -217,6 +243,25 @@ std::vector<std::byte> CacheShape::one_cell() const {
     out.zeros(row_bytes(v, layer.v));
   }
   return out.take();
+}
+
+bool CacheShape::is_finite(std::span<const std::byte> state, Tokens cells) const {
+  constexpr std::size_t rows_head_bytes = 12;
+  const std::size_t cell = 12 + (cell_extension ? extension_bytes : 0);
+  const auto count = static_cast<std::size_t>(cells.value);
+  std::size_t at = state_header_bytes + 8 + cell * count + 8;
+  const auto next_is_finite = [&](ggml_type type, std::int64_t width) {
+    const auto bytes = static_cast<std::size_t>(row_bytes(type, width)) * count;
+    const bool good = are_finite(type, state.subspan(at + rows_head_bytes, bytes));
+    at += rows_head_bytes + bytes;
+    return good;
+  };
+  bool all = true;
+  for (const LayerWidths& layer : layers) all &= next_is_finite(k, layer.k);
+  for (const LayerWidths& layer : layers) {
+    if (at < state.size()) all &= next_is_finite(v, layer.v);
+  }
+  return all;
 }
 
 bool CacheShape::holds(std::span<const std::byte> state, Tokens begin, Tokens end) const {

@@ -40,6 +40,9 @@ struct CacheShape {
   std::vector<std::byte> one_cell() const;
   // Whether `state` is exactly the cells [begin, end), each once.
   bool holds(std::span<const std::byte> state, Tokens begin, Tokens end) const;
+  // Whether no number in them is infinite, none or out of half a float's range: sums of such spoil
+  // the rows of all sequences, masked or not. REQUIRES: it holds so many cells.
+  bool is_finite(std::span<const std::byte> state, Tokens cells) const;
 };
 
 // Bytes of `width` elements, rounded up to whole blocks.

@@ -108,7 +108,7 @@ TEST(Docs, NameEverySetting) {
   }
   const auto later = docs.find("## Not supported yet");
   ASSERT_NE(later, std::string::npos);
-  EXPECT_GT(docs.find("--exactness"), later);
+  EXPECT_GT(docs.find("--log-prompts-dir"), later);
 }
 
 TEST(Docs, TablesHaveAsManyCellsAsTheirHead) {

@@ -27,6 +27,13 @@ TEST(Settings, FaultsBetweenSettingsNameTheMend) {
   EXPECT_EQ(fault_of({"--api-prefix", "/llm"}), "");
 }
 
+TEST(Settings, StrictExactnessNeedsAPlaceForBytes) {
+  EXPECT_NE(fault_of({"--exactness", "strict", "--preempt-ram", "0"}), "");
+  EXPECT_EQ(fault_of({"--exactness", "strict", "--preempt-ram", "0", "--page-dir", "x"}), "");
+  EXPECT_EQ(fault_of({"--exactness", "strict"}), "");
+  EXPECT_NE(fault_of({"--exactness", "exact"}), "");
+}
+
 TEST(Settings, DeterministicImpliesTheSplitLayoutAndRefusesTheOther) {
   const auto plain = parse({});
   const auto result = parse({"--deterministic"});

@@ -29,9 +29,8 @@ Outcome FaultyTier::do_put(const BlockRef& block, const Fingerprint& fingerprint
   return inner_->put(block, fingerprint, bytes);
 }
 
-Outcome FaultyTier::do_get(const BlockRef& block, const Fingerprint& fingerprint,
-                           Arrival& arrival) {
-  const std::span<std::byte> into = arrival.bytes();
+Outcome FaultyTier::do_get(const BlockRef& block, const Fingerprint& fingerprint, Intake& intake) {
+  const std::span<std::byte> into = intake.bytes();
   if (happens(odds_.delayed) && delay_) delay_();
   if (happens(odds_.refused)) return Outcome::failed;
   ByteBuffer bytes;

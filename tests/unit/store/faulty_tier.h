@@ -29,7 +29,7 @@ class FaultyTier final : public Tier {
  protected:
   Outcome do_put(const BlockRef& block, const Fingerprint& fingerprint,
                  std::span<const std::byte> bytes) override;
-  Outcome do_get(const BlockRef& block, const Fingerprint& fingerprint, Arrival& into) override;
+  Outcome do_get(const BlockRef& block, const Fingerprint& fingerprint, Intake& into) override;
   Outcome do_erase(const BlockRef& block) override { return inner_->erase(block); }
   void do_condemn(const BlockRef& block, Outcome) override { inner_->erase(block); }
   Outcome do_settle() override { return inner_->settle(); }

@@ -12,9 +12,9 @@ struct XXH3_state_s;
 namespace fermata::store {
 
 // Of one thread. The bytes outlive it.
-class Arrival {
+class Intake {
  public:
-  Arrival(const Fingerprint& fingerprint, std::span<std::byte> bytes);
+  Intake(const Fingerprint& fingerprint, std::span<std::byte> bytes);
 
   // Where they go: all of the block.
   std::span<std::byte> bytes() const { return bytes_; }

@@ -1,4 +1,4 @@
-#include "store/arrival.h"
+#include "store/intake.h"
 
 #include "base/check.h"
 
@@ -29,21 +29,21 @@ ContentId content_id(const Fingerprint& fingerprint, std::span<const std::byte> 
   return id_of(XXH3_128bits_withSeed(bytes.data(), bytes.size(), seed_of(fingerprint)));
 }
 
-void Arrival::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
+void Intake::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
-Arrival::Arrival(const Fingerprint& fingerprint, std::span<std::byte> bytes)
+Intake::Intake(const Fingerprint& fingerprint, std::span<std::byte> bytes)
     : bytes_(bytes), state_(XXH3_createState()) {
   FERMATA_CHECK(state_ != nullptr, "memory for the state of a hash");
   XXH3_128bits_reset_withSeed(state_.get(), seed_of(fingerprint));
 }
 
-void Arrival::came(std::size_t count) {
+void Intake::came(std::size_t count) {
   FERMATA_CHECK(count >= hashed_ && count <= bytes_.size(), "bytes of the block, in their order");
   XXH3_128bits_update(state_.get(), bytes_.data() + hashed_, count - hashed_);
   hashed_ = count;
 }
 
-ContentId Arrival::id() {
+ContentId Intake::id() {
   came(bytes_.size());
   return id_of(XXH3_128bits_digest(state_.get()));
 }

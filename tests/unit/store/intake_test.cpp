@@ -1,5 +1,5 @@
 // A block that arrives in pieces is the same block.
-#include "store/arrival.h"
+#include "store/intake.h"
 
 #include "base/random.h"
 
@@ -10,30 +10,30 @@
 namespace fermata::store {
 namespace {
 
-TEST(Arrival, PiecesOfAnySizeGiveTheIdOfTheWhole) {
+TEST(Intake, PiecesOfAnySizeGiveTheIdOfTheWhole) {
   Random random(11);
   for (int round = 0; round < 300; ++round) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(random.between(1, 3000)));
     for (std::byte& b : bytes) b = static_cast<std::byte>(random.between(0, 255));
     Fingerprint fingerprint{};
     fingerprint[0] = static_cast<std::byte>(random.between(0, 255));
-    Arrival arrival(fingerprint, bytes);
+    Intake intake(fingerprint, bytes);
     std::size_t came = 0;
     while (random.chance(80)) {
       came += static_cast<std::size_t>(
           random.between(0, static_cast<std::int64_t>(bytes.size() - came)));
-      arrival.came(came);
+      intake.came(came);
     }
-    EXPECT_EQ(arrival.id(), content_id(fingerprint, bytes));
+    EXPECT_EQ(intake.id(), content_id(fingerprint, bytes));
   }
 }
 
-TEST(Arrival, WhatNobodyToldOfIsHashedAsItIsAtTheEnd) {
+TEST(Intake, WhatNobodyToldOfIsHashedAsItIsAtTheEnd) {
   std::vector<std::byte> bytes(1000);
-  Arrival arrival({}, bytes);
-  arrival.came(400);
+  Intake intake({}, bytes);
+  intake.came(400);
   bytes[999] = std::byte{1};
-  EXPECT_EQ(arrival.id(), content_id({}, bytes));
+  EXPECT_EQ(intake.id(), content_id({}, bytes));
 }
 
 }  // namespace
