@@ -74,9 +74,10 @@ class Rig {
   }
   void forget() { pool_.forget_bytes(); }
   // What a load brought, onto the shelf and from there to the seat and away. 0: it failed.
-  Micros arrive(store::Completion& loaded) {
+  Micros arrive(const store::Completion& loaded) {
+    std::vector<ByteBuffer> blocks = loaded.blocks;
     const Micros began = clock_.now();
-    if (!pool_.shelve(loaded.tokens, std::move(loaded.blocks), Tokens(0), {})) return Micros(0);
+    if (!pool_.shelve(loaded.tokens, std::move(blocks), Tokens(0), {})) return Micros(0);
     const Micros shelved = clock_.now() - began;
     const Micros restored = restore();
     return restored == Micros(0) ? restored : shelved + restored;
@@ -134,17 +135,20 @@ class Disk {
   // From the request to the bytes, into buffers that were used before, as the server's are; the
   // outcome tells of failures.
   store::Completion load(Micros& took) {
-    std::vector<ByteBuffer> used;
-    for (const std::size_t size : sizes_) used.emplace_back(size, std::byte{3});
+    if (used_.empty()) {
+      for (const std::size_t size : sizes_) used_.emplace_back(size, std::byte{3});
+    }
     const Micros began = clock_.now();
     store::Completion none;
     none.outcome = store::Outcome::busy;
     const auto given =
-        store_->load(store::Ticket(2), id_, store::Fingerprint{}, sizes_.size(), std::move(used));
+        store_->load(store::Ticket(2), id_, store::Fingerprint{}, sizes_.size(), std::move(used_));
     store::Completion out = given == store::Submit::accepted ? wait() : std::move(none);
     took = clock_.now() - began;
     return out;
   }
+  // The buffers of a load, for the next.
+  void reuse(store::Completion loaded) { used_ = std::move(loaded.blocks); }
   // Into memory that was touched before. 0: it cannot be read.
   Micros read_plain() {
     const Micros began = clock_.now();
@@ -192,6 +196,7 @@ class Disk {
   SteadyClock clock_;
   store::PageId id_;
   std::vector<std::size_t> sizes_;  // Of the blocks.
+  std::vector<ByteBuffer> used_;
   std::size_t bytes_ = 0;
   ByteBuffer from_, into_;
   int sum_ = 0;
@@ -233,6 +238,7 @@ Result<void, std::string> from_disk(Rig& rig, Disk& disk, int pairs, Figures& ou
     rig.forget();
     const Micros arrived = rig.arrive(page);
     if (arrived == Micros(0)) return Err(std::string("what was loaded did not come back"));
+    disk.reuse(std::move(page));
     if (pair == 0) continue;
     out.disk_ratio.push_back(seconds(read) / seconds(loaded));
     out.disk_s.push_back(seconds(loaded));
