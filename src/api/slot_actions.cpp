@@ -158,6 +158,7 @@ std::unique_ptr<Exchange> slot_action(const Context& context, const Inquiry& inq
   command.seat = read_seat(inquiry.path, seats);
   command.action = read_action(action);
   command.id = read_task(inquiry.query);
+  command.owner = context.owner;
   if (!command.seat && !command.id) {
     throw bad_request("id_task: is missing; without a slot it names the request");
   }

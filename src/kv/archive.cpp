@@ -116,7 +116,7 @@ bool Archive::is_stored(store::Draft& draft, const std::string& conversation) co
   if (!draft.name.empty()) return false;
   const auto same = options_.store->find(draft.owner, draft.fingerprint, kind_, draft.tokens);
   const auto page = same ? options_.store->find(same->page) : std::nullopt;
-  return page && page->tokens == length(draft.tokens);
+  return page && page->tokens == length(draft.tokens) && page->reason != store::Reason::parked;
 }
 
 store::Submit Archive::hand_in(Ticket ticket, Image image, store::Draft draft, bool is_asked) {

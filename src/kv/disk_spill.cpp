@@ -58,6 +58,7 @@ bool DiskSpill::put(RequestId id, const Image& image, const Owner& owner, double
   }
   leaving_.emplace(ticket, std::move(leaving));
   kept_.emplace(id, Kept{.asked = ticket});
+  outlived_.try_emplace(id);
   return true;
 }
 
@@ -85,15 +86,38 @@ bool DiskSpill::fetch(RequestId id) {
 void DiskSpill::forget(RequestId id) {
   const auto kept = kept_.find(id);
   if (kept == kept_.end()) return;
-  if (kept->second.page) options_.store->let_go(*kept->second.page);
+  if (kept->second.page) {
+    options_.store->let_go(*kept->second.page);
+    outlived_[id].push_back(*kept->second.page);
+  }
   kept_.erase(kept);
   std::erase_if(news_, [id](const Spilled& spilled) { return spilled.id == id; });
+}
+
+void DiskSpill::end(RequestId id, bool is_stopping) {
+  forget(id);
+  if (!is_stopping) drop_outlived(id);
+  outlived_.erase(id);
+}
+
+void DiskSpill::drop_outlived(RequestId id) {
+  const auto found = outlived_.find(id);
+  if (found == outlived_.end()) return;
+  for (const store::PageId& page : found->second) drop(page);
+  found->second.clear();
 }
 
 // Held from now on: it may be gone already, and then it is lost.
 void DiskSpill::written(const Leaving& leaving, const store::Completion& completion) {
   Kept* const kept = find(leaving.id, completion.ticket);
-  if (kept == nullptr) return;  // Its client has left, or it runs again.
+  if (completion.outcome == store::Outcome::done) drop_outlived(leaving.id);
+  if (kept == nullptr) {  // Its request has ended, or runs again.
+    if (completion.outcome != store::Outcome::done) return;
+    const auto known = outlived_.find(leaving.id);
+    if (known == outlived_.end()) return drop(completion.page.id);
+    known->second.push_back(completion.page.id);
+    return;
+  }
   const bool is_there =
       completion.outcome == store::Outcome::done && options_.store->hold(completion.page.id);
   if (is_there) {
@@ -111,7 +135,7 @@ bool DiskSpill::take(store::Completion& completion) {
     return true;
   }
   const auto loaded = coming_.find(completion.ticket);
-  if (loaded == coming_.end()) return false;
+  if (loaded == coming_.end()) return completion.operation == store::Operation::drop;
   const RequestId id = loaded->second;
   coming_.erase(loaded);
   Kept* const kept = find(id, completion.ticket);
@@ -126,7 +150,23 @@ bool DiskSpill::take(store::Completion& completion) {
   return true;
 }
 
+// At once: so it is gone before the turn's end is written, which takes the place of the page before
+// it.
+void DiskSpill::drop(const store::PageId& page) {
+  dropping_.push_back(page);
+  hand_in_drops();
+}
+
+// What the store takes no more now is handed in in the next tick.
+void DiskSpill::hand_in_drops() {
+  while (!dropping_.empty() &&
+         options_.store->drop(next_ticket(), dropping_.back()) == store::Submit::accepted) {
+    dropping_.pop_back();
+  }
+}
+
 void DiskSpill::reap(std::vector<Spilled>& out) {
+  hand_in_drops();
   std::ranges::move(news_, std::back_inserter(out));
   news_.clear();
 }

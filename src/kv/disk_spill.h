@@ -1,5 +1,6 @@
 // Parked sequences in the store: pages like any other, which are held while somebody waits for
-// them. Afterwards they go when their conversation's next turn is stored, or as the cheapest ones.
+// them. One that is of no use any more stays until a later one of its request is written, which
+// shares its blocks, or the request ends.
 #pragma once
 
 #include "kv/archive.h"
@@ -22,6 +23,7 @@ class DiskSpill final : public Spill {
   bool put(RequestId id, const Image& image, const Owner& owner, double price_seconds) override;
   bool fetch(RequestId id) override;
   void forget(RequestId id) override;
+  void end(RequestId id, bool is_stopping) override;
   void reap(std::vector<Spilled>& out) override;
   bool take(store::Completion& completion) override;
   void change_fingerprint(const store::Fingerprint& now, store::Kind kind) override;
@@ -42,6 +44,9 @@ class DiskSpill final : public Spill {
   store::Ticket next_ticket() { return store::Ticket(first_ticket + tickets_++); }
   Kept* find(RequestId id, store::Ticket asked);
   void written(const Leaving& leaving, const store::Completion& completion);
+  void drop(const store::PageId& page);
+  void hand_in_drops();
+  void drop_outlived(RequestId id);
 
   // The desks count from 1 << 62 and 1 << 63, the archive from 1.
   static constexpr std::uint64_t first_ticket = std::uint64_t{1} << 61;
@@ -52,6 +57,9 @@ class DiskSpill final : public Spill {
   std::unordered_map<store::Ticket, Leaving> leaving_;
   std::unordered_map<store::Ticket, RequestId> coming_;
   std::unordered_map<RequestId, Kept> kept_;
+  // By request that has not ended: its pages of earlier parks.
+  std::unordered_map<RequestId, std::vector<store::PageId>> outlived_;
+  std::vector<store::PageId> dropping_;  // To be handed in.
   std::vector<Spilled> news_;
 };
 

@@ -37,6 +37,9 @@ class Spill {
   virtual bool fetch(RequestId id) = 0;
   // Nobody asks for it any more. No effect where it is not kept.
   virtual void forget(RequestId id) = 0;
+  // And the request has ended: nothing of it stays, but with `is_stopping`, when it may go on after
+  // a restart.
+  virtual void end(RequestId id, bool /*is_stopping*/) { forget(id); }
   // Adds what has come since.
   virtual void reap(std::vector<Spilled>& out) = 0;
 

@@ -8,10 +8,11 @@
 namespace fermata::scheduler {
 
 Embeddings::Embeddings(engine::Embedder* embedder, std::size_t waiting_max,
-                       std::atomic<std::int64_t>& waiting)
+                       std::atomic<std::int64_t>& waiting, SchedulerStats& stats)
     : embedder_(embedder),
       waiting_max_(static_cast<std::int64_t>(waiting_max)),
       waiting_(waiting),
+      stats_(stats),
       inbox_(waiting_max + 1) {}
 
 PushOutcome Embeddings::push(EmbedJob& job) {
@@ -32,6 +33,8 @@ void Embeddings::drain() {
 
 void Embeddings::finish(Running& running, EmbedEnd end) {
   waiting_.fetch_sub(1, std::memory_order_relaxed);
+  stats_.requests_finished.add();
+  if (end != EmbedEnd::done) stats_.requests_failed.add();
   EmbedResult result;
   result.end = end;
   if (end == EmbedEnd::done) result.vectors = std::move(running.vectors);
@@ -39,7 +42,7 @@ void Embeddings::finish(Running& running, EmbedEnd end) {
 }
 
 // As many of the job's next texts as go together.
-bool Embeddings::work(SchedulerStats& stats) {
+bool Embeddings::work() {
   drain();
   if (jobs_.empty()) return false;
   Running& first = jobs_.front();
@@ -60,7 +63,7 @@ bool Embeddings::work(SchedulerStats& stats) {
                                            ? engine::EmbedOutcome::cancelled
                                            : embedder_->embed(texts_, abandoned, vectors_);
   if (outcome == engine::EmbedOutcome::done) {
-    stats.embedded_tokens.add(static_cast<std::uint64_t>(together.value));
+    stats_.embedded_tokens.add(static_cast<std::uint64_t>(together.value));
     for (engine::TextVectors& of : vectors_) first.vectors.push_back(std::move(of));
     if (first.vectors.size() < first.job.texts.size()) return true;
   }

@@ -37,7 +37,7 @@ class Embeddings {
   // `embedder` may be null: then there are no jobs. `waiting` counts jobs as well as what else
   // waits; at most `waiting_max`.
   Embeddings(engine::Embedder* embedder, std::size_t waiting_max,
-             std::atomic<std::int64_t>& waiting);
+             std::atomic<std::int64_t>& waiting, SchedulerStats& stats);
   ~Embeddings() { end_all(); }
   Embeddings(const Embeddings&) = delete;
   Embeddings& operator=(const Embeddings&) = delete;
@@ -52,7 +52,7 @@ class Embeddings {
   // --- The scheduler thread ---
 
   // One call of the embedder for the first job, if there is one. False: there was nothing to do.
-  bool work(SchedulerStats& stats);
+  bool work();
   // All jobs, and those that still come, end as `stopping`.
   void end_all();
 
@@ -67,6 +67,7 @@ class Embeddings {
   engine::Embedder* const embedder_;
   const std::int64_t waiting_max_;
   std::atomic<std::int64_t>& waiting_;
+  SchedulerStats& stats_;
   BoundedQueue<EmbedJob> inbox_;
   std::deque<Running> jobs_;  // tidy: allow queue: push() bounds it by waiting_max_
   // Reused.

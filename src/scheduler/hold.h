@@ -4,6 +4,7 @@
 
 #include "base/reply.h"
 #include "base/types.h"
+#include "core/request.h"
 #include "policy/policy.h"
 
 #include <memory>
@@ -41,6 +42,7 @@ struct HoldCommand {
   HoldAction action = HoldAction::park;
   std::optional<Seat> seat = {};
   std::optional<RequestId> id = {};
+  Owner owner{};  // Whose requests it may name; others' are not there for it.
   std::shared_ptr<HoldReply> reply = {};
   Micros asked{0};  // Set by Scheduler::hold.
 };

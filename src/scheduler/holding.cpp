@@ -48,11 +48,15 @@ HoldOutcome Scheduler::carry_out(HoldCommand& command) {
   Sequence* sequence = nullptr;
   if (command.id) {
     sequence = find(*command.id);
-    if (sequence == nullptr) return HoldOutcome::no_such_request;
+    if (sequence == nullptr || sequence->request().owner != command.owner) {
+      return HoldOutcome::no_such_request;
+    }
     if (command.seat && sequence->last_seat() != command.seat) return HoldOutcome::not_on_seat;
   } else {
-    sequence = park ? find_running(*command.seat) : find_held(*command.seat);
-    if (sequence == nullptr) return HoldOutcome::nobody_there;
+    sequence = park ? find_running(*command.seat) : find_held(*command.seat, command.owner);
+    if (sequence == nullptr || sequence->request().owner != command.owner) {
+      return HoldOutcome::nobody_there;
+    }
   }
   command.id = sequence->request().id;
   if (!park && !sequence->is_parked() && !sequence->is_held()) return HoldOutcome::not_parked;
@@ -78,8 +82,10 @@ Sequence* Scheduler::find_running(Seat seat) const {
 }
 
 // Of several that were parked from one seat, the last.
-Sequence* Scheduler::find_held(Seat seat) const {
-  const auto left = [&](const auto& s) { return s->is_held() && s->last_seat() == seat; };
+Sequence* Scheduler::find_held(Seat seat, const Owner& owner) const {
+  const auto left = [&](const auto& s) {
+    return s->is_held() && s->last_seat() == seat && s->request().owner == owner;
+  };
   const auto found = std::find_if(parked_.rbegin(), parked_.rend(), left);
   return found == parked_.rend() ? nullptr : found->get();
 }

@@ -46,7 +46,7 @@ Scheduler::Scheduler(engine::Engine& engine, const engine::Vocabulary& vocabular
       commands_(options.holds_max),
       questions_(options.questions_max),
       sleep_(options.sleep, clock.now()),
-      embeddings_(options.embedder, options.waiting_max, waiting_count_),
+      embeddings_(options.embedder, options.waiting_max, waiting_count_, stats_),
       pool_(engine_, {.budgets = {.preempt = options.preempt_ram,
                                   .cache = options.cache_ram,
                                   .passing = spills(options) ? options.page_ram : Bytes(0)},
@@ -442,7 +442,7 @@ void Scheduler::finish(Sequence& sequence, FinishReason reason, FailureKind fail
       --status.n_processing;
     });
   }
-  spilling_.forget(sequence.request().id);
+  spilling_.end(sequence.request().id, failure == FailureKind::stopping);
   stats_.requests_finished.add();
   if (reason == FinishReason::cancelled) stats_.requests_cancelled.add();
   if (reason == FinishReason::failed) stats_.requests_failed.add();
@@ -506,7 +506,7 @@ bool Scheduler::tick() {
   bool worked = save_idle(kv::SaveAt::turn_end);
   worked |= change_geometry();
   worked |= take_questions();
-  if (embeddings_.work(stats_)) {
+  if (embeddings_.work()) {
     sleep_.stir(clock_.now());
     worked = true;
   }

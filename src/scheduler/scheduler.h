@@ -85,7 +85,7 @@ class Scheduler {
   void take_commands();
   HoldOutcome carry_out(HoldCommand& command);
   Sequence* find_running(Seat seat) const;
-  Sequence* find_held(Seat seat) const;
+  Sequence* find_held(Seat seat, const Owner& owner) const;
   Sequence* find(RequestId id) const;
   bool change_geometry();
   bool begin_change();
@@ -166,11 +166,11 @@ class Scheduler {
   BoundedQueue<HoldCommand> commands_;
   BoundedQueue<Question> questions_;
   std::atomic<std::int64_t> waiting_count_{0};
+  SchedulerStats stats_;
   Sleep sleep_;
   Embeddings embeddings_;
   std::atomic<bool> stopping_{false}, stopping_now_{false}, stopping_holds_{false};
   StatusBoard board_;
-  SchedulerStats stats_;
 
   kv::Pool pool_;
   kv::Archive archive_;

@@ -26,9 +26,12 @@ class Spilling {
   // there is nothing to do.
   bool put(const Request& request, const kv::Image& image, double price_seconds);
   void fetch(const policy::Plan& plan, const Parked& parked);
-  // It runs again, or is done.
+  // It runs again.
   void forget(RequestId id) {
     if (spill_) spill_->forget(id);
+  }
+  void end(RequestId id, bool is_stopping) {
+    if (spill_) spill_->end(id, is_stopping);
   }
   bool take(store::Completion& completion) { return spill_ && spill_->take(completion); }
   // What has come since.

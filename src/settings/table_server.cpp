@@ -161,7 +161,7 @@ constexpr Row rows[] = {
     {.names = {"--page-disk-bytes"},
      .env = "FERMATA_PAGE_DISK_BYTES",
      .placeholder = "N",
-     .help = "bytes that --page-dir may hold; the cheapest to compute again goes first",
+     .help = "bytes of pages that --page-dir may hold; the cheapest to compute again goes first",
      .note = "-1 = no limit",
      .group = Group::server,
      .unit = "bytes",

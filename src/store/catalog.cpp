@@ -116,7 +116,7 @@ const Entry* Catalog::find_same(const Entry& entry) const {
   for (const Ending& ending : node->second.endings) {
     const Entry& other = ending.slot->entry;
     if (other.page.name.empty() && other.page.end == entry.page.end &&
-        other.blocks == entry.blocks) {
+        other.blocks == entry.blocks && other.page.reason != Reason::parked) {
       return &other;
     }
   }

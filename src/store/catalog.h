@@ -37,7 +37,7 @@ class Catalog {
   // Valid until the page is erased. None: no such page.
   const Entry* find(const PageId& id) const;
   const Entry* find(const Owner& owner, std::string_view name) const;
-  // The nameless page of the same tokens and the same bytes.
+  // The nameless page of the same tokens and the same bytes, but for those of parked requests.
   const Entry* find_same(const Entry& entry) const;
   std::optional<Match> match(const Owner& owner, const Fingerprint& fingerprint, Kind kind,
                              std::span<const TokenId> tokens) const;

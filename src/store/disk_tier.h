@@ -4,6 +4,7 @@
 #include "store/files.h"
 #include "store/tier.h"
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -26,6 +27,7 @@ class DiskTier final : public Tier {
 
  private:
   const Folder& folder_;
+  std::atomic<int> last_error_{0};  // Of a write; the log tells of the first of many alike.
   const std::function<void(const std::string&, Outcome)> aside_;
 };
 

@@ -384,6 +384,20 @@ Outcome Keeper::erase(const PageId& id) {
   return outcome == Outcome::done ? outcome : Outcome::failed;
 }
 
+Outcome Keeper::drop(const PageId& id) {
+  {
+    const std::shared_lock lock(parts_->catalog_lock);
+    const Entry* entry = parts_->catalog.find(id);
+    if (entry == nullptr) return Outcome::missing;
+    const Page& page = entry->page;
+    if (page.reason != Reason::parked || !page.name.empty() || page.pinned ||
+        parts_->catalog.is_held(id)) {
+      return Outcome::done;
+    }
+  }
+  return erase(id);
+}
+
 std::size_t Keeper::expire() {
   const std::lock_guard lock(parts_->changing);
   return parts_->expire();

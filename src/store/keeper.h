@@ -103,6 +103,9 @@ class Keeper {
   // damaged, foreign, failed.
   Outcome read_part(const PageId& id, std::size_t part, ByteBuffer& into, Page& page);
   Outcome erase(const PageId& id);
+  // A page of a parked request that nobody has made his own since: it has neither name nor pin, and
+  // nobody holds it. Else it stays, which is done as well.
+  Outcome drop(const PageId& id);
   Outcome pin(const PageId& id, bool pinned, Page& page);
   Outcome rename(const PageId& id, const std::string& to, Page& page);
   Outcome fork(const PageId& id, const std::string& to, Page& page);

@@ -169,16 +169,20 @@ std::vector<PageId> Keeper::Parts::replaced_by(const Draft& draft) const {
   return out;
 }
 
-// What is stored already is not stored twice; a name is one more reason to have it.
+// What is stored already is not stored twice; a name is one more reason to have it. A page of a
+// parked request is its own, since it goes with it.
 Outcome Keeper::Parts::refresh_same(const Draft& draft, const Entry& entry, Page& saved,
                                     bool& found) {
+  found = false;
+  if (draft.reason == Reason::parked) return Outcome::done;
   PageId id;
   {
     const std::unique_lock lock(catalog_lock);
     const Entry* same = draft.name.empty() ? catalog.find_same(entry) : nullptr;
     if (same == nullptr && draft.name.empty() && draft.replaces_beginning) {
       const Entry* before = beginning_of(draft);
-      if (before != nullptr && before->page.tokens == entry.page.tokens) same = before;
+      const bool is_it = before != nullptr && before->page.tokens == entry.page.tokens;
+      if (is_it && before->page.reason != Reason::parked) same = before;
     }
     found = same != nullptr && (same->page.pinned || !draft.pinned) && entry.extra_bytes == 0 &&
             same->extra_bytes == 0;

@@ -147,6 +147,8 @@ Outcome Store::Parts::perform(Job& job, Completion& out) {
       return keeper->read_part(job.id, job.blocks, out.blocks.front(), out.page);
     case Operation::erase:
       return keeper->erase(job.id);
+    case Operation::drop:
+      return keeper->drop(job.id);
     case Operation::pin:
       return keeper->pin(job.id, job.pinned, out.page);
     case Operation::rename:
@@ -233,6 +235,10 @@ Submit Store::read_part(Ticket ticket, const PageId& id, std::size_t part) {
 
 Submit Store::erase(Ticket ticket, const PageId& id) {
   return parts_->submit(job_of(ticket, Operation::erase, id), parts_->writes);
+}
+
+Submit Store::drop(Ticket ticket, const PageId& id) {
+  return parts_->submit(job_of(ticket, Operation::drop, id), parts_->writes);
 }
 
 Submit Store::pin(Ticket ticket, const PageId& id, bool pinned) {

@@ -29,7 +29,7 @@ namespace fermata::store {
 
 using Ticket = Id<struct StoreTicketTag, std::uint64_t>;  // The caller's own number.
 
-enum class Operation : std::uint8_t { save, load, read_part, erase, pin, rename, fork, list };
+enum class Operation : std::uint8_t { save, load, read_part, erase, drop, pin, rename, fork, list };
 
 enum class Submit : std::uint8_t {
   accepted,  // Exactly one completion will carry the ticket, whatever happens.
@@ -39,7 +39,8 @@ enum class Submit : std::uint8_t {
 
 // How an operation ended. save: done, full, refused_rate, failed, stopping. load: done, missing,
 // damaged, foreign, failed, stopping. erase: done, missing, failed, stopping. pin: as erase, and
-// full. rename and fork: as pin, and taken, damaged. list: done, stopping. read_part: as load.
+// full. drop: as erase. rename and fork: as pin, and taken, damaged. list: done, stopping.
+// read_part: as load.
 struct Completion {
   Ticket ticket;
   Operation operation = Operation::save;
@@ -103,6 +104,8 @@ class Store {
   // See Keeper::read_part. The page is not evicted meanwhile.
   [[nodiscard]] Submit read_part(Ticket ticket, const PageId& id, std::size_t part);
   [[nodiscard]] Submit erase(Ticket ticket, const PageId& id);
+  // See Keeper::drop.
+  [[nodiscard]] Submit drop(Ticket ticket, const PageId& id);
   [[nodiscard]] Submit pin(Ticket ticket, const PageId& id, bool pinned);
   // REQUIRES: valid_name(to). fork: a new page of the same blocks, not pinned.
   [[nodiscard]] Submit rename(Ticket ticket, const PageId& id, std::string to);

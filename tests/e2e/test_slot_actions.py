@@ -216,3 +216,26 @@ def test_keepalive_chunks_reach_a_parked_stream(start: Callable[..., Server], pa
     assert text_of(stream.rest()) == text_of(plain)
     assert ":" not in stream.seen
     check_nothing_is_left(server)
+
+
+def test_another_key_cannot_park_it(start: Callable[..., Server]) -> None:
+    """Any key could hold another key's request for ever."""
+    server = start("-c", "1024", "-np", "2", "--metrics", "--api-key", "one,two")
+    one, two = ({"Authorization": f"Bearer {key}"} for key in ("one", "two"))
+    server.headers = one
+    body = {"prompt": "x", "n_predict": 400, "ignore_eos": True, "stream": True, "id_slot": 1}
+    with server.post("/completion", body, stream=True) as answer:
+        events = answer.iter_lines()
+        next(events)
+        task = next(slot["id_task"] for slot in server.slots() if slot["is_processing"])
+        for query in (f"/slots?action=park&id_task={task}", "/slots/1?action=park"):
+            refused = server.post(query, None, headers=two)
+            assert refused.status_code in (400, 404), refused.text
+        parked = server.post("/slots/1?action=park", None)
+        assert parked.status_code == 200, parked.text
+        for query in (f"/slots?action=unpark&id_task={task}", "/slots/1?action=unpark"):
+            refused = server.post(query, None, headers=two)
+            assert refused.status_code in (400, 404), refused.text
+        assert server.post("/slots/1?action=unpark", None).status_code == 200
+        assert any(b'"stop":true' in line for line in events)
+    check_nothing_is_left(server)

@@ -73,6 +73,27 @@ def test_strictly_exact_without_ram(start: Callable[..., Server], tmp_path: Path
     assert declared["exactness"] == "recomputed" and declared["modes"] == ["recompute"]
 
 
+def test_nothing_stays_of_parks_when_all_have_ended(start: Callable[..., Server],
+                                                    tmp_path: Path) -> None:
+    """Each round left pages of parked requests, and DELETE left those of its conversation."""
+    server = start(*WIDE, "-np", "8", "--page-dir", str(tmp_path / "pages"),
+                   "--preempt-every", "40")
+    for _ in range(3):
+        with ThreadPoolExecutor(6) as pool:
+            for i, reply in enumerate(pool.map(
+                    lambda i: server.post("/v1/chat/completions", COUNTING[i],
+                                          headers={"X-Conversation-Id": f"c{i}"}), range(6))):
+                text = reply.json()["choices"][0]["message"]["content"]
+                assert text == ", ".join(str(n) for n in range(i + 1, 96))
+        wait_until(lambda: {p["name"] for p in server.get("/pages").json()["data"]}
+                   == {f"c{i}" for i in range(6)}, "one page for each conversation")
+    assert figures(server)["fermata_spills_total"] > 0
+    for i in range(6):
+        assert server.ask("DELETE", f"/pages/c{i}").status_code == 200
+    assert server.get("/pages").json()["data"] == []
+    check_nothing_is_left(server)
+
+
 def test_held_on_disk_until_it_is_let_back(start: Callable[..., Server], tmp_path: Path) -> None:
     server = start(*WIDE, "--page-dir", str(tmp_path / "pages"))
     body = long_body(n_predict=300, cache_prompt=False)

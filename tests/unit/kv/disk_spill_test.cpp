@@ -106,7 +106,7 @@ TEST_F(DiskSpills, WhoIsForgottenHearsNothing) {
   auto told = news(2);
   ASSERT_EQ(told.size(), 1U);
   ASSERT_TRUE(spill_->fetch(one));
-  told = news();
+  told = news(2);  // The first page goes, too.
   ASSERT_EQ(told.size(), 1U);
   EXPECT_TRUE(std::ranges::equal(told[0].pieces[0], second.pieces[0].bytes()));
   ASSERT_TRUE(spill_->fetch(one));
@@ -125,6 +125,51 @@ TEST_F(DiskSpills, PagesStayWhileSomebodyWaitsForThem) {
   spill_->forget(one);
   ASSERT_TRUE(spill_->put(two, second, {}, 100.0));
   EXPECT_EQ(news().front().what, Spilled::What::out);
+}
+
+// The folder grew with each park, and a conversation that was deleted was still there.
+TEST_F(DiskSpills, NothingStaysOfARequestThatHasEnded) {
+  const auto pages = [&] { return store_->stats().pages.value(); };
+  ASSERT_TRUE(spill_->put(one, image_of(0, 300), {}, 1.0));
+  news();
+  EXPECT_EQ(pages(), 1);
+  spill_->forget(one);  // It runs again: a process that ended now would find it.
+  EXPECT_EQ(pages(), 1);
+  ASSERT_TRUE(spill_->put(one, image_of(1, 600), {}, 1.0));
+  news();
+  news();
+  EXPECT_EQ(pages(), 1) << "the first has gone with the second";
+  spill_->end(one, false);
+  news();
+  EXPECT_EQ(pages(), 0);
+
+  // One that ends while it is being written.
+  ASSERT_TRUE(spill_->put(one, image_of(2, 300), {}, 1.0));
+  spill_->end(one, false);
+  news();
+  news();
+  EXPECT_EQ(pages(), 0);
+}
+
+TEST_F(DiskSpills, WhatSomebodyMadeHisOwnStays) {
+  ASSERT_TRUE(spill_->put(one, image_of(0, 300), {}, 1.0));
+  ASSERT_TRUE(spill_->put(two, image_of(1, 300), {}, 1.0));
+  news(2);
+  const auto match =
+      store_->find({}, {}, store::Kind::blocks, std::vector<TokenId>(300, TokenId{65}));
+  ASSERT_TRUE(match);
+  ASSERT_EQ(store_->rename(store::Ticket(1), match->page, "mine"), store::Submit::accepted);
+  expected_ += 1;
+  {
+    std::unique_lock lock(mutex_);
+    woken_.wait(lock, [this] { return wakes_ >= expected_; });
+  }
+  std::vector<store::Completion> renamed;
+  store_->reap(renamed);
+  spill_->end(one, false);
+  spill_->end(two, true);  // The server stops: who asks again goes on from it.
+  news();
+  EXPECT_EQ(store_->stats().pages.value(), 2);
 }
 
 TEST_F(DiskSpills, OfAnotherKindOrDamagedAreLost) {

@@ -23,7 +23,7 @@ class Texts : public ::testing::Test {
     return reply;
   }
   void work_off() {
-    while (embeddings_.work(stats_)) {
+    while (embeddings_.work()) {
     }
   }
 
@@ -31,14 +31,14 @@ class Texts : public ::testing::Test {
       {}, engine::Pooling::mean, {.n_batch = Tokens(16), .n_ubatch = Tokens(16)}};
   SchedulerStats stats_;
   std::atomic<std::int64_t> waiting_{0};
-  Embeddings embeddings_{&embedder_, 3, waiting_};
+  Embeddings embeddings_{&embedder_, 3, waiting_, stats_};
 };
 
 TEST_F(Texts, AreComputedTogetherAsFarAsTheyFit) {
   const auto reply = push({5, 5, 5, 5, 16, 1, 1, 1, 1, 1});
   const auto other = push({3});
   EXPECT_EQ(waiting_, 2);
-  EXPECT_TRUE(embeddings_.work(stats_));
+  EXPECT_TRUE(embeddings_.work());
   EXPECT_EQ(embedder_.calls(), 1);
   EXPECT_FALSE(reply->take());
   work_off();
@@ -52,13 +52,14 @@ TEST_F(Texts, AreComputedTogetherAsFarAsTheyFit) {
   EXPECT_EQ(other->take()->vectors.size(), 1U);
   EXPECT_EQ(waiting_, 0);
   EXPECT_EQ(stats_.embedded_tokens.value(), 44U);
-  EXPECT_FALSE(embeddings_.work(stats_));
+  EXPECT_EQ(stats_.requests_finished.value(), 2U) << "as many as were accepted";
+  EXPECT_FALSE(embeddings_.work());
 }
 
 TEST_F(Texts, OfAClientThatLeftAreNotComputed) {
   const auto gone = push({16, 16, 16});
   const auto stays = push({2});
-  EXPECT_TRUE(embeddings_.work(stats_));
+  EXPECT_TRUE(embeddings_.work());
   gone->abandon();
   work_off();
   EXPECT_EQ(embedder_.calls(), 2);
