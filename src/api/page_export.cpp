@@ -4,7 +4,6 @@
 #include "api/pages.h"
 
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>

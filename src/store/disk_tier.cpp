@@ -59,10 +59,12 @@ Outcome DiskTier::do_put(const BlockRef& block, const Fingerprint& fingerprint,
   const std::array<std::span<const std::byte>, 2> pieces = {header, bytes};
   const std::string name = to_hex(block.id);
   const int error = folder_.write_file(name, pieces);
-  if (last_error_.exchange(error) != error && error != 0) {
-    log_warn("pages: block {} was not written: {}; nor are others, until the log says else", name,
+  const int before = last_error_.exchange(error);
+  if (error != 0 && before != error) {
+    log_warn("pages: block {} was not written: {}; others alike are not told", name,
              std::strerror(error));
   }
+  if (error == 0 && before != 0) log_info("pages: blocks are written again");
   if (error == 0) return Outcome::done;
   return outcome_of(error) == Outcome::full ? Outcome::full : Outcome::failed;
 }

@@ -2,8 +2,12 @@
 
 #include "base/check.h"
 
-// The widest vectors that the processor has, chosen when it runs.
+#ifdef __x86_64__
+// The widest vectors that the processor has, chosen when it runs; there is none for others.
 #include <xxh_x86dispatch.h>
+#else
+#include <xxhash.h>
+#endif
 
 namespace fermata::store {
 namespace {
